@@ -1,0 +1,40 @@
+"""Every on-disk record as a type. Nothing here reads, writes or decides."""
+
+from akarena.records.base import SCHEMA_VERSION, Part, Record
+from akarena.records.evaluation import CheckRecord, EvaluationRecord, SamplesRecord
+from akarena.records.run import EventRecord, LockRecord, ManifestRecord, SeedRecord
+from akarena.records.task import TaskRecord
+from akarena.records.trial import AttemptRecord, TrajectoryRecord, TrialRecord
+
+ALL = (
+    AttemptRecord,
+    CheckRecord,
+    EvaluationRecord,
+    EventRecord,
+    LockRecord,
+    ManifestRecord,
+    SamplesRecord,
+    SeedRecord,
+    TaskRecord,
+    TrajectoryRecord,
+    TrialRecord,
+)
+"""Every kind of record, by name. The report's own record is added by ``akarena.schemas``."""
+
+__all__ = [
+    "ALL",
+    "SCHEMA_VERSION",
+    "AttemptRecord",
+    "CheckRecord",
+    "EvaluationRecord",
+    "EventRecord",
+    "LockRecord",
+    "ManifestRecord",
+    "Part",
+    "Record",
+    "SamplesRecord",
+    "SeedRecord",
+    "TaskRecord",
+    "TrajectoryRecord",
+    "TrialRecord",
+]
