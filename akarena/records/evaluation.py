@@ -240,6 +240,7 @@ class SpeedMeasured(Part):
     blocks: PositiveInt
     """Blocks a side."""
     calls_per_block: PositiveInt
+    """Calls in one block of the candidate."""
     method: Method
     roofline_fraction: PositiveFloat
     """Least possible time on this device over the candidate's time; above 1 it would be faster than possible."""
@@ -329,10 +330,13 @@ class Series(Part):
     """Raw times of one configuration, in the order in which they were taken."""
 
     configuration: str
-    calls_per_block: PositiveInt
-    replays_per_block: PositiveInt
-    """Timed replays that one block adds up, each after fresh inputs."""
     method: Method
+    baseline_sets: PositiveInt
+    """Distinct buffer sets that one replay of the baseline runs over, one call each."""
+    candidate_sets: PositiveInt
+    baseline_replays: PositiveInt
+    """Timed replays that one block of the baseline adds up, each after fresh inputs."""
+    candidate_replays: PositiveInt
     baseline_us: tuple[PositiveFloat, ...]
     """Time per call of each baseline block."""
     candidate_us: tuple[PositiveFloat, ...]

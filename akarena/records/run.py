@@ -116,8 +116,6 @@ class Calibration(Part):
     """The judge's own short kernel on an idle device."""
     bandwidth_bytes_per_second: PositiveFloat
     """Copy of a buffer far larger than the last-level cache, read plus written."""
-    cache_bandwidth_bytes_per_second: PositiveFloat
-    """The same within the last-level cache."""
     cache_bytes: PositiveInt
     """Size of the last-level cache."""
     peak_flops_per_second: dict[ComputeUnit, PositiveFloat]

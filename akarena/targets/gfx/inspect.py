@@ -8,9 +8,11 @@ assembly can also state facts that are not true.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from .bounds import printable
+from .kernels import KernelResources
 
 MAX_CODE_OBJECT_BYTES = 256 * 1024 * 1024
 MAX_KERNELS = 256
@@ -18,77 +20,53 @@ _MAX_NAME = 400
 _SHT_NOTE = 7
 _EM_AMDGPU = 224
 _NT_AMDGPU_METADATA = 32
+_SECTION_HEADER_BYTES = 64
+_MAX_NOTE_BYTES = 16 * 1024 * 1024
 _MAX_DEPTH = 8
 _MAX_ITEMS = 200_000
 
 
-class InvalidCodeObject(Exception):
+class InvalidCodeObjectError(Exception):
     """The bytes are not a code object that this reader understands; the message is one line."""
 
 
-@dataclass(frozen=True)
-class KernelResources:
-    """What one kernel uses, as its code object states it.
-
-    Attributes:
-        name: The symbol of the kernel, mangled in HIP.
-        architecture: Such as ``gfx942``.
-        vgpr_count: Vector registers a lane, accumulation registers included.
-        agpr_count: Accumulation registers a lane.
-        sgpr_count: Scalar registers a wave.
-        vgpr_spill_count: Vector registers that went to memory.
-        sgpr_spill_count: Scalar registers that went to memory or to lanes of a vector register.
-        lds_bytes: LDS of one workgroup that is known at compile time, in bytes.
-        scratch_bytes: Private memory of one lane, in bytes.
-        max_flat_workgroup_size: The largest number of lanes in a workgroup that the kernel was compiled for.
-    """
-
-    name: str
-    architecture: str
-    vgpr_count: int
-    agpr_count: int
-    sgpr_count: int
-    vgpr_spill_count: int
-    sgpr_spill_count: int
-    lds_bytes: int
-    scratch_bytes: int
-    max_flat_workgroup_size: int
-
-
-def read_kernels(code_object: bytes) -> list[KernelResources]:
+def read_kernels(code_object: bytes, architecture: str) -> list[KernelResources]:
     """Read the record of every kernel in ``code_object``, in the order of the note.
 
     Raises:
-        InvalidCodeObject: When it is not one well-formed 64-bit AMDGPU ELF file with exactly one metadata note.
+        InvalidCodeObjectError: When it is not one well-formed 64-bit AMDGPU ELF file with exactly one metadata note, or
+            was built for another architecture than ``architecture``.
     """
     try:
         found = [_Unpacker(note).read() for note in _metadata_notes(code_object)]
-    except (struct.error, IndexError, UnicodeDecodeError, TypeError) as error:
-        raise InvalidCodeObject(f"the code object is damaged: {error}") from error
+    except (struct.error, OverflowError, UnicodeDecodeError, TypeError) as error:
+        raise InvalidCodeObjectError(f"the code object is damaged: {error}") from error
     if len(found) != 1:
-        raise InvalidCodeObject(f"the code object has {len(found)} AMDGPU metadata notes, expected 1")
+        raise InvalidCodeObjectError(f"the code object has {len(found)} AMDGPU metadata notes, expected 1")
     metadata = found[0]
     target = metadata.get("amdhsa.target") if isinstance(metadata, dict) else None
     kernels = metadata.get("amdhsa.kernels", []) if isinstance(metadata, dict) else None
     if not isinstance(target, str) or not isinstance(kernels, list) or len(kernels) > MAX_KERNELS:
-        raise InvalidCodeObject("the AMDGPU metadata has no target or an unusable list of kernels")
+        raise InvalidCodeObjectError("the AMDGPU metadata has no target or an unusable list of kernels")
     # "amdgcn-amd-amdhsa--gfx942:sramecc+:xnack-": features are not part of the architecture.
-    architecture = target.rsplit("-gfx", 1)[-1].split(":", 1)[0]
-    return [_resources(kernel, f"gfx{architecture}"[:_MAX_NAME]) for kernel in kernels]
+    built_for = target.split(":", 1)[0].rsplit("-", 1)[-1]
+    if built_for != architecture:
+        raise InvalidCodeObjectError(f"it was built for {built_for[:40]!r}, expected {architecture}")
+    return [_resources(kernel, architecture) for kernel in kernels]
 
 
 def _resources(kernel: Any, architecture: str) -> KernelResources:
     if not isinstance(kernel, dict) or not isinstance(kernel.get(".name"), str):
-        raise InvalidCodeObject("a kernel in the AMDGPU metadata has no name")
+        raise InvalidCodeObjectError("a kernel in the AMDGPU metadata has no name")
 
     def count(key: str, default: int | None = None) -> int:
         value = kernel.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**32:
-            raise InvalidCodeObject(f"kernel metadata {key} is {str(value)[:40]}, expected a count")
+            raise InvalidCodeObjectError(f"kernel metadata {key} is {str(value)[:40]}, expected a count")
         return value
 
     return KernelResources(
-        name=kernel[".name"][:_MAX_NAME],
+        name=printable(kernel[".name"][:_MAX_NAME]),
         architecture=architecture,
         vgpr_count=count(".vgpr_count"),
         agpr_count=count(".agpr_count", 0),
@@ -102,21 +80,24 @@ def _resources(kernel: Any, architecture: str) -> KernelResources:
 
 
 def _metadata_notes(data: bytes) -> list[bytes]:
-    if len(data) > MAX_CODE_OBJECT_BYTES:
-        raise InvalidCodeObject(f"the code object has {len(data)} bytes, more than {MAX_CODE_OBJECT_BYTES}")
     if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", data, 18)[0] != _EM_AMDGPU:
-        raise InvalidCodeObject("not a 64-bit little-endian AMDGPU ELF file")
+        raise InvalidCodeObjectError("not a 64-bit little-endian AMDGPU ELF file")
     table = struct.unpack_from("<Q", data, 40)[0]
     entry_size, entries = struct.unpack_from("<HH", data, 58)
+    if entry_size != _SECTION_HEADER_BYTES:
+        raise InvalidCodeObjectError(f"section headers have {entry_size} bytes, expected {_SECTION_HEADER_BYTES}")
     notes = []
+    room = _MAX_NOTE_BYTES
     for index in range(entries):
         header = table + index * entry_size
         kind = struct.unpack_from("<I", data, header + 4)[0]
         offset, size = struct.unpack_from("<QQ", data, header + 24)
         if kind != _SHT_NOTE:
             continue
-        if offset + size > len(data):
-            raise InvalidCodeObject("a note section lies outside the file")
+        # Sections may overlap, so the file's size does not bound the work.
+        room -= size
+        if offset + size > len(data) or room < 0:
+            raise InvalidCodeObjectError("a note section lies outside the file or is too long")
         notes += _notes_of_section(data[offset : offset + size])
     return notes
 
@@ -129,7 +110,7 @@ def _notes_of_section(section: bytes) -> list[bytes]:
         name_at = position + 12
         start = name_at + (name_size + 3) // 4 * 4
         if start + size > len(section):
-            raise InvalidCodeObject("a note is longer than its section")
+            raise InvalidCodeObjectError("a note is longer than its section")
         if kind == _NT_AMDGPU_METADATA and section[name_at : name_at + name_size] == b"AMDGPU\0":
             notes.append(section[start : start + size])
         position = start + (size + 3) // 4 * 4
@@ -152,7 +133,7 @@ class _Unpacker:
     def read(self, depth: int = 0) -> Any:
         self._items += 1
         if depth > _MAX_DEPTH or self._items > _MAX_ITEMS:
-            raise InvalidCodeObject("the AMDGPU metadata is nested too deeply or too long")
+            raise InvalidCodeObjectError("the AMDGPU metadata is nested too deeply or too long")
         code = self._take("B")
         if code <= 0x7F:
             return code
@@ -170,7 +151,7 @@ class _Unpacker:
         if 0x80 <= code <= 0x8F or code in (0xDE, 0xDF):
             length = code & 0x0F if code <= 0x8F else self._take(self._LENGTHS[code])
             return {self.read(depth + 1): self.read(depth + 1) for _ in range(length)}
-        raise InvalidCodeObject(f"the AMDGPU metadata holds an unknown kind of value (0x{code:02x})")
+        raise InvalidCodeObjectError(f"the AMDGPU metadata holds an unknown kind of value (0x{code:02x})")
 
     def _take(self, form: str) -> Any:
         value = struct.unpack_from(f">{form}", self._data, self._position)[0]
@@ -180,6 +161,6 @@ class _Unpacker:
     def _text(self, length: int) -> str:
         start = self._position
         if start + length > len(self._data):
-            raise InvalidCodeObject("a text in the AMDGPU metadata is longer than its note")
+            raise InvalidCodeObjectError("a text in the AMDGPU metadata is longer than its note")
         self._position += length
         return self._data[start : start + length].decode("utf-8")

@@ -26,7 +26,7 @@ OWN_INCLUDE = Path(__file__).resolve().parent / "include"
 _LLVM_BIN = Path(f"/usr/lib/llvm-{CLANG_MAJOR}/bin")
 _TOOL_TIMEOUT_S = 60.0
 _ISA_VERSION = {"gfx942": 9402, "gfx950": 9500}
-# The numerics of hipcc without -ffast-math: denormals kept, square roots correctly rounded, infinities and NaN honoured.
+# The numerics of hipcc without -ffast-math: denormals kept, exact square roots, infinities and NaN honoured.
 _CONSTANTS = """\
 #define CONSTANT __attribute__((address_space(4), visibility("hidden"))) const
 CONSTANT unsigned __oclc_ISA_version = {isa_version};
@@ -40,7 +40,7 @@ CONSTANT unsigned char __oclc_unsafe_math_opt = 0;
 """
 
 
-class Unavailable(Exception):
+class Unavailable(Exception):  # noqa: N818 - it is a state of the machine, and reads so where it is caught
     """A part of the tool chain is missing or unusable; the message is one line and names it."""
 
 

@@ -1,0 +1,139 @@
+"""Measure the instrument: what it cannot tell apart, what it cannot resolve, and what the device can do at most."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import torch
+
+from akarena.judge.arena import DeviceMemory
+from akarena.judge.clock import ARENA_BYTES, Clock
+from akarena.judge.job import Job, Process
+from akarena.judge.side import Side
+from akarena.judge.speed import probe_us
+from akarena.records.evaluation import Configuration, Method
+from akarena.records.run import Calibration
+from akarena.records.task import ComputeUnit
+from akarena.sandbox.control import Control
+from akarena.sandbox.base import End
+from akarena.worker.runtime import Runtime
+
+PROCESSES = 5
+"""Fresh worker processes that the floor is taken from."""
+_BLOCKS = 10
+_RESOLUTION_FACTOR = 1.25
+"""A kernel must take this many times as long as an empty one, or its time is mostly that of the launch."""
+_COPY_BYTES = 2 << 30
+_MATRIX = 8192
+_ARENA_SLACK = 1 << 20
+
+
+class CalibrationError(Exception):
+    """The calibration kernel could not be built or run."""
+
+
+def run(job: Job, control: Control) -> Calibration:
+    """Calibrate the device; needs about ten seconds.
+
+    Raises:
+        CalibrationError: Our own kernel does not build here.
+    """
+    assert job.runtime_library is not None
+    assert job.runtime_prefix is not None
+    control.spawn(Process.BUILD_BASELINE.value).close()
+    ended = control.wait(Process.BUILD_BASELINE.value, job.compile_seconds)
+    if ended is None or ended.end is not End.EXITED or ended.exit_code != 0:
+        raise CalibrationError(f"the calibration kernel does not build: {ended}")
+    runtime = Runtime(job.runtime_library, job.runtime_prefix)
+    runtime.set_device()
+    properties = torch.cuda.get_device_properties(0)
+    cache_bytes = int(properties.L2_cache_size)
+    bandwidth, peaks = _bandwidth(), _peaks()
+    medians: dict[str, list[float]] = {}
+    round_trips: list[float] = []
+    for _ in range(PROCESSES):
+        memory = DeviceMemory(runtime, ARENA_BYTES + _ARENA_SLACK)
+        side = Side(job, control, Process.BASELINE, job.baseline, memory, torch.device("cuda"))
+        side.start()
+        for configuration in job.configurations:
+            medians.setdefault(configuration.id, []).append(_median_us(job, side, configuration, cache_bytes))
+        round_trips += [side.worker.echo(job.call_seconds) * 1e6 for _ in range(100)]
+        side.worker.stop()
+        memory.close()
+    empty, *real = job.configurations
+    floor = max(
+        (max(medians[case.id]) - min(medians[case.id])) / statistics.median(medians[case.id]) for case in real
+    )
+    work = torch.ones(1 << 20, device="cuda")
+    return Calibration(
+        instrument_floor=_rounded(floor),
+        resolution_us=_rounded(_RESOLUTION_FACTOR * statistics.median(medians[empty.id])),
+        round_trip_us=_rounded(statistics.median(round_trips)),
+        idle_probe_us=_rounded(statistics.median(probe_us(work) for _ in range(200))),
+        bandwidth_bytes_per_second=_rounded(bandwidth),
+        cache_bytes=cache_bytes,
+        peak_flops_per_second={unit: _rounded(rate) for unit, rate in peaks.items()},
+        processes=PROCESSES,
+    )
+
+
+def _median_us(job: Job, side: Side, configuration: Configuration, cache_bytes: int) -> float:
+    clock = Clock(job, side, dict(configuration.values), cache_bytes, ARENA_BYTES)
+    clock.set_up(Method.GRAPH)
+    times = [clock.block() for _ in range(_BLOCKS)]
+    clock.kept.clear()
+    return statistics.median(times)
+
+
+def _best_seconds(work: Callable[[], object], repeats: int) -> float:
+    """Return the least time of one piece of our own work, by device events."""
+    for _ in range(3):
+        work()
+    times = []
+    for _ in range(repeats):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1e3)
+    return min(times)
+
+
+def _bandwidth() -> float:
+    """Return bytes per second, read plus written, of a large copy."""
+    source = torch.empty(_COPY_BYTES, dtype=torch.uint8, device="cuda").random_()
+    target = torch.empty_like(source)
+    return 2 * _COPY_BYTES / _best_seconds(lambda: target.copy_(source), 10)
+
+
+def _peaks() -> dict[ComputeUnit, float]:
+    """Return flops per second of large matrix products through torch.
+
+    fp32 results may also be put together from three products in a narrower format, so a third of that rate counts for
+    ``matrix_fp32`` where it is higher. ``matrix_8bit`` is taken as twice the 16-bit rate.
+    """
+    single = _product_rate(torch.float32)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    reduced = _product_rate(torch.float32)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    half = max(_product_rate(torch.float16), _product_rate(torch.bfloat16))
+    return {
+        ComputeUnit.VECTOR_FP32: single,
+        ComputeUnit.MATRIX_FP32: max(single, reduced / 3, half / 6),
+        ComputeUnit.MATRIX_16BIT: half,
+        ComputeUnit.MATRIX_8BIT: 2 * half,
+    }
+
+
+def _product_rate(dtype: torch.dtype) -> float:
+    size = _MATRIX if dtype is not torch.float32 else _MATRIX // 2
+    left = torch.randn(size, size, device="cuda").to(dtype)
+    right = torch.randn(size, size, device="cuda").to(dtype)
+    out = torch.empty_like(left)
+    return float(2 * size**3 / _best_seconds(lambda: torch.mm(left, right, out=out), 8))
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")

@@ -1,0 +1,229 @@
+"""Blocks of calls, timed on the judge's own clock.
+
+For every replay the inputs are fresh and the outputs poisoned. When the clock has stopped the judge at once reads a
+secret sample of the outputs, so an answer before the work is done is seen; some outputs, chosen in secret, are kept
+and later compared in full with the oracle.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from dataclasses import dataclass
+
+import torch
+
+from akarena.judge import inputs
+from akarena.judge.arena import Layout, View, poison_word
+from akarena.judge.job import Job
+from akarena.judge.side import Answer, Side, synchronize
+from akarena.judge.workers import NotCapturable, WorkerFault
+from akarena.records.evaluation import FailReason, Method, Round
+from akarena.records.task import InputArgument, Value
+from akarena.targets.base import EntryKind
+
+BLOCK_SECONDS = 0.020
+"""Least time of a block; the read-back that could hide unfinished work takes well under a hundredth of it."""
+MAX_SETS = 1024
+MAX_REPLAYS = 8
+COLD_FACTOR = 6
+"""The buffer sets together exceed the last-level cache this many times, so every call finds it cold."""
+ARENA_BYTES = 3 << 30
+_WARM_SECONDS = 0.03
+_SAMPLE_WORDS = 256
+_KEPT_CALLS = 40
+_KEPT_BYTES = 2 << 30
+_EXPECTED_BLOCKS = 10
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How one side is timed on one configuration."""
+
+    sets: int
+    replays: int
+
+    @property
+    def calls(self) -> int:
+        """Calls in one block."""
+        return self.sets * self.replays
+
+
+class Clock:
+    """Times one side on one configuration.
+
+    Args:
+        job: The judgement.
+        side: Baseline or candidate.
+        values: The configuration.
+        cache_bytes: Size of the last-level cache.
+        arena_bytes: Size of the side's arena.
+    """
+
+    def __init__(self, job: Job, side: Side, values: dict[str, Value], cache_bytes: int, arena_bytes: int) -> None:
+        self._job = job
+        self._side = side
+        self._values = values
+        self._cache_bytes = cache_bytes
+        self._arena_bytes = arena_bytes
+        self._secret = random.Random(f"{job.nonce}/{side.name}/clock/{sorted(values.items())}")
+        self._pools: dict[str, torch.Tensor] = {}
+        self._view: View | None = None
+        self.method = Method.GRAPH
+        self.plan = Plan(1, 1)
+        self.kept: list[Answer] = []
+        self._due = self._secret.random()
+
+    @property
+    def _checks_outputs(self) -> bool:
+        """An eager baseline is our own code and leaves its results in its own memory."""
+        return self._side.kind is not EntryKind.EAGER
+
+    def set_up(self, method: Method) -> None:
+        """Choose how many calls a block has, from a first estimate; afterwards the side is warm.
+
+        Raises:
+            NotCapturable: The kernel cannot be recorded, so both sides must be run plainly.
+            WorkerFault: It does not run.
+        """
+        self.method = method
+        one_set = Layout(self._job.task, self._values, 1, self._secret, guarded=False).size
+        most = max(1, min(MAX_SETS, self._arena_bytes // one_set))
+        cold = max(1, min(most, math.ceil(COLD_FACTOR * self._cache_bytes / one_set)))
+        self._lay_out(min(most, max(cold, 16)))
+        seconds = self._warm()
+        sets = max(cold, min(most, math.ceil(BLOCK_SECONDS / seconds)))
+        replays = max(1, min(MAX_REPLAYS, math.ceil(BLOCK_SECONDS / (seconds * sets))))
+        self.plan = Plan(sets, replays)
+        if self._view is not None and self._view.layout.sets != sets:
+            self._lay_out(sets)
+            self._refresh(poison_word(self._secret))
+            self._run()
+
+    def _lay_out(self, sets: int) -> None:
+        self._view = self._side.lay_out(self._values, sets)
+        self._pools = {}
+        for slot in self._view.layout.slots:
+            if isinstance(slot.argument, InputArgument):
+                source = inputs.generator(
+                    self._side.device, self._job.nonce, self._side.name, "pool", slot.argument.name, self._secret.random()
+                )
+                # A little longer than all copies together: each replay takes it from another start.
+                length = slot.count * sets + min(slot.count, 1 << 20) + 64
+                self._pools[slot.argument.name] = inputs.draw(
+                    slot.argument, (length,), self._side.dtypes[slot.dtype], Round.ORDINARY, source, self._values
+                )
+        if self.method is Method.GRAPH:
+            self._side.worker.capture(sets, self._job.call_seconds + 10)
+
+    def _warm(self) -> float:
+        """Run until the clocks of the device are up; returns seconds per call of the last run."""
+        assert self._view is not None
+        self._refresh(poison_word(self._secret))
+        started = time.perf_counter()
+        while True:
+            seconds = self._run()
+            if time.perf_counter() - started >= _WARM_SECONDS:
+                return max(seconds / self._view.layout.sets, 1e-8)
+
+    def _run(self) -> float:
+        assert self._view is not None
+        synchronize(self._side.device)
+        if self.method is Method.GRAPH:
+            return self._side.worker.replay(self._job.call_seconds)
+        return self._side.worker.plain(self._view.layout.sets, self._job.call_seconds)
+
+    def _refresh(self, word: int) -> None:
+        """Give every input fresh values and poison every output."""
+        assert self._view is not None
+        for slot in self._view.layout.slots:
+            if isinstance(slot.argument, InputArgument):
+                pool = self._pools[slot.argument.name]
+                needed = slot.count * self._view.layout.sets
+                start = self._secret.randrange(0, pool.numel() - needed + 1)
+                fresh = pool[start : start + needed].view(self._view.layout.sets, slot.count)
+                self._view.all_copies(slot).copy_(fresh)
+        self._view.poison(word)
+
+    def block(self) -> float:
+        """Time one block; returns microseconds per call.
+
+        Raises:
+            WorkerFault: The worker failed, answered early, or wrote outside its outputs.
+        """
+        assert self._view is not None
+        total = 0.0
+        for _ in range(self.plan.replays):
+            word = poison_word(self._secret)
+            self._refresh(word)
+            chosen = self._choose()
+            given = [self._inputs_of(index) for index in chosen]
+            sample = self._sample_places(chosen)
+            total += self._run()
+            if self._checks_outputs:
+                early = self._read(sample)
+                outputs = [self._outputs_of(index) for index in chosen]
+                synchronize(self._side.device)
+                self._judge_sample(early, self._read(sample), word)
+                self.kept += [Answer(before, after) for before, after in zip(given, outputs, strict=True)]
+        if self._checks_outputs and not self._view.canaries_intact():
+            raise WorkerFault(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written while timed")
+        return total / self.plan.calls * 1e6
+
+    def _choose(self) -> list[int]:
+        """Choose in secret the calls of one replay that are kept: about forty over all blocks, bounded by memory."""
+        assert self._view is not None
+        size = sum(slot.size for slot in self._view.layout.slots)
+        wanted = max(4.0, min(_KEPT_CALLS, _KEPT_BYTES / size)) / (_EXPECTED_BLOCKS * self.plan.replays)
+        self._due += wanted
+        count = int(self._due)
+        self._due -= count
+        return self._secret.sample(range(self._view.layout.sets), min(count, self._view.layout.sets))
+
+    def _inputs_of(self, index: int) -> dict[str, torch.Tensor]:
+        assert self._view is not None
+        slots = [slot for slot in self._view.layout.slots if not slot.is_output]
+        return {slot.argument.name: self._view.copy_of(slot, index).clone() for slot in slots}
+
+    def _outputs_of(self, index: int) -> dict[str, torch.Tensor]:
+        assert self._view is not None
+        slots = [slot for slot in self._view.layout.slots if slot.is_output]
+        return {slot.argument.name: self._view.copy_of(slot, index).clone() for slot in slots}
+
+    def _sample_places(self, chosen: list[int]) -> torch.Tensor:
+        """Choose bytes of outputs all over the arena; the last calls of a replay are always among them."""
+        assert self._view is not None
+        sets = self._view.layout.sets
+        slots = [slot for slot in self._view.layout.slots if slot.is_output]
+        places = []
+        for position in range(_SAMPLE_WORDS):
+            slot = slots[position % len(slots)]
+            index = sets - 1 if position % 4 == 0 else self._secret.randrange(sets)
+            places.append(slot.base + index * slot.stride + self._secret.randrange(slot.size))
+        return torch.tensor(places, device=self._side.device)
+
+    def _read(self, places: torch.Tensor) -> torch.Tensor:
+        return self._side.memory.bytes[places].cpu()
+
+    def _judge_sample(self, early: torch.Tensor, later: torch.Tensor, word: int) -> None:
+        if not torch.equal(early, later):
+            changed = int((early != later).sum())
+            raise WorkerFault(FailReason.ANSWERED_EARLY, f"{changed} of {len(early)} sampled bytes changed afterwards")
+        poison = (early == (word & 0xFF)) | (early == (word >> 8))
+        if float(poison.to(torch.float32).mean()) > 0.5:
+            share = float(poison.to(torch.float32).mean())
+            raise WorkerFault(FailReason.ANSWERED_EARLY, f"{share:.0%} of the sampled outputs were not written")
+
+
+def set_up_both(baseline: Clock, candidate: Clock) -> Method:
+    """Set both sides up in the same way: graphs where both can be recorded, else plain calls."""
+    method = Method.GRAPH
+    try:
+        baseline.set_up(method)
+        candidate.set_up(method)
+    except NotCapturable:
+        method = Method.PLAIN
+        baseline.set_up(method)
+        candidate.set_up(method)
+    return method

@@ -1,0 +1,147 @@
+"""Compare an output with the oracle's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from akarena import expressions
+from akarena.judge.inputs import is_integer
+from akarena.records.evaluation import FailReason
+from akarena.records.task import Tolerance, Value
+
+_WORST = 1e30
+"""Stands for an error without bound, since records hold no Infinity."""
+PRECISION_FACTOR = 16.0
+"""How many times the baseline's own root-mean-square error a candidate may have."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A tolerance with its expressions evaluated for one configuration."""
+
+    relative: float
+    absolute: float
+    units: int
+    units_share: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How far an output lies from the oracle's answer.
+
+    Attributes:
+        worst_ratio: Largest |error| over tolerance; above 1 the output is wrong.
+        rms_error: Root mean square of the error over that of the reference.
+        reason: Why the output is wrong, or None.
+        evidence: Where and by how much.
+    """
+
+    worst_ratio: float
+    rms_error: float
+    reason: FailReason | None
+    evidence: str
+
+
+def resolve(tolerance: Tolerance, values: Mapping[str, Value]) -> Allowed:
+    """Evaluate a tolerance for a configuration."""
+    return Allowed(
+        relative=float(expressions.evaluate(tolerance.relative, values)),
+        absolute=float(expressions.evaluate(tolerance.absolute, values)),
+        units=tolerance.units,
+        units_share=tolerance.units_share,
+    )
+
+
+def compare(actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed) -> Comparison:
+    """Compare every element of an output.
+
+    |error| <= absolute * rms(expected) + relative * |expected|, and at least one unit in the last place of the output's
+    dtype. Where the expected value is not finite in that dtype, the output must be the same kind of non-finite.
+
+    Args:
+        actual: The output, in its own dtype.
+        expected: The oracle's answer, in fp64 (or the output's own integer dtype), of the same shape.
+        allowed: The tolerance.
+
+    Raises:
+        ValueError: The shapes differ or are empty, which is a fault of the task.
+    """
+    if actual.shape != expected.shape or actual.numel() == 0:
+        raise ValueError(f"oracle gives {tuple(expected.shape)}, the output is {tuple(actual.shape)}")
+    if is_integer(actual.dtype):
+        return _compare_integers(actual, expected, allowed)
+    stored = expected.to(actual.dtype).to(torch.float64)
+    wanted = torch.where(torch.isfinite(stored), expected.to(torch.float64), stored)
+    given = actual.to(torch.float64)
+    finite = torch.isfinite(wanted)
+    same_kind = (torch.isnan(given) & torch.isnan(wanted)) | (given == wanted) | (finite & torch.isfinite(given))
+    if not bool(same_kind.all()):
+        index = int((~same_kind).flatten().to(torch.uint8).argmax())
+        return Comparison(_WORST, _WORST, FailReason.NON_FINITE_MISMATCH, _where(given, wanted, index, actual.shape))
+    wanted = torch.where(finite, wanted, 0.0)
+    error = (torch.where(finite, given, 0.0) - wanted).abs()
+    rms = float(wanted.square().mean().sqrt())
+    magnitude = wanted.abs()
+    bound = torch.maximum(allowed.absolute * rms + allowed.relative * magnitude, _unit(magnitude, actual.dtype))
+    ratio = error / bound
+    worst = min(float(ratio.max()), _WORST)
+    rms_error = float(error.square().mean().sqrt())
+    relative = min(rms_error / rms, _WORST) if rms > 0 else (0.0 if rms_error == 0 else _WORST)
+    if worst <= 1.0:
+        return Comparison(worst, relative, None, "")
+    index = int(ratio.flatten().argmax())
+    share = float((ratio > 1.0).to(torch.float64).mean())
+    text = f"{_where(given, wanted, index, actual.shape)}; {share:.3g} of the elements are outside"
+    return Comparison(worst, relative, FailReason.WRONG_VALUES, text)
+
+
+def precision_fault(rms_error: float, baseline_rms_error: float, dtype: torch.dtype) -> str | None:
+    """Say whether an output is right but computed in too low a precision.
+
+    The root-mean-square error may be :data:`PRECISION_FACTOR` times the baseline's own, or times the rounding of the
+    output's dtype where the baseline does better than that.
+    """
+    if is_integer(dtype):
+        return None
+    budget = PRECISION_FACTOR * max(baseline_rms_error, torch.finfo(dtype).eps / 2)
+    if rms_error <= budget:
+        return None
+    return f"rms error {rms_error:.3g} of the reference's rms; the baseline has {baseline_rms_error:.3g}, {budget:.3g} is allowed"
+
+
+def _compare_integers(actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed) -> Comparison:
+    given, wanted = actual.to(torch.int64), expected.to(torch.int64)
+    error = (given - wanted).abs()
+    largest = int(error.max())
+    share = float((error > 0).to(torch.float64).mean())
+    rms = float(wanted.to(torch.float64).square().mean().sqrt())
+    rms_error = float(error.to(torch.float64).square().mean().sqrt())
+    relative = rms_error / rms if rms > 0 else (0.0 if rms_error == 0 else _WORST)
+    by_size = largest / allowed.units if allowed.units else (0.0 if largest == 0 else _WORST)
+    by_share = share / allowed.units_share if allowed.units_share else (0.0 if share == 0 else _WORST)
+    worst = min(max(by_size, by_share), _WORST)
+    if worst <= 1.0:
+        return Comparison(worst, relative, None, "")
+    index = int(error.flatten().argmax())
+    text = f"{_where(given, wanted, index, actual.shape)}; {share:.3g} of the elements differ"
+    return Comparison(worst, min(relative, _WORST), FailReason.WRONG_VALUES, text)
+
+
+def _unit(magnitude: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """One unit in the last place of ``dtype`` at each magnitude."""
+    limits = torch.finfo(dtype)
+    exponent = torch.floor(torch.log2(magnitude.clamp(min=limits.tiny)))
+    return torch.exp2(exponent) * limits.eps
+
+
+def _where(given: torch.Tensor, wanted: torch.Tensor, index: int, shape: torch.Size) -> str:
+    position = []
+    rest = index
+    for extent in reversed(shape):
+        position.append(rest % extent)
+        rest //= extent
+    place = ", ".join(map(str, reversed(position)))
+    return f"at [{place}] it is {given.flatten()[index].item():.7g}, expected {wanted.flatten()[index].item():.7g}"

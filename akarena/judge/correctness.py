@@ -1,0 +1,150 @@
+"""Three rounds of fresh values on one configuration, against the oracle."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from akarena.configurations import resolve_dtype
+from akarena.judge import compare
+from akarena.judge.compare import Allowed, Comparison
+from akarena.judge.side import Answer, Side
+from akarena.judge.workers import WorkerFault
+from akarena.records.evaluation import CaseCorrect, CaseIncorrect, FailReason, OutputError, Round
+from akarena.records.task import DType, OutputArgument, TaskRecord, Value
+
+Oracle = Callable[..., dict[str, torch.Tensor]]
+Errors = dict[tuple[Round, str], Comparison]
+
+
+class OracleError(Exception):
+    """The oracle itself fails or gives something that the task did not declare."""
+
+
+def load_oracle(path: Path) -> Oracle:
+    """Import the function ``oracle`` of a task."""
+    spec = importlib.util.spec_from_file_location("oracle", path)
+    if spec is None or spec.loader is None:
+        raise OracleError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    function: Oracle = module.oracle
+    return function
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The oracle and the tolerances of a task."""
+
+    task: TaskRecord
+    oracle: Oracle
+
+    def allowed(self, output: OutputArgument, values: Mapping[str, Value]) -> Allowed:
+        """Return the tolerance of an output in a configuration."""
+        dtype = DType(resolve_dtype(output.dtype, values))
+        return compare.resolve(self.task.tolerance[dtype], values)
+
+    def expected(self, given: Mapping[str, torch.Tensor], values: Mapping[str, Value]) -> dict[str, torch.Tensor]:
+        """Ask the oracle: it gets every input and the value of every axis by name.
+
+        Raises:
+            OracleError: An expected value is missing or NaN where the inputs are finite.
+        """
+        with torch.no_grad():
+            expected = self.oracle(**given, **values)
+        for output in self.outputs:
+            if output.name not in expected:
+                raise OracleError(f"the oracle gives no {output.name}")
+            if expected[output.name].is_floating_point() and bool(torch.isnan(expected[output.name]).any()):
+                raise OracleError(f"the oracle gives NaN in {output.name}")
+        return expected
+
+    @property
+    def outputs(self) -> list[OutputArgument]:
+        """The outputs of the task."""
+        return [argument for argument in self.task.arguments if isinstance(argument, OutputArgument)]
+
+    def compare(self, answer: Answer, values: Mapping[str, Value]) -> dict[str, Comparison]:
+        """Compare every output of one call, then overwrite the expected values."""
+        expected = self.expected(answer.inputs, values)
+        result = {
+            output.name: compare.compare(
+                answer.outputs[output.name], expected[output.name], self.allowed(output, values)
+            )
+            for output in self.outputs
+        }
+        for tensor in expected.values():
+            tensor.zero_()
+        return result
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the rounds of one side found."""
+
+    errors: Errors
+    reason: FailReason | None = None
+    round: Round | None = None
+    evidence: str = ""
+
+
+def check(side: Side, reference: Reference, values: Mapping[str, Value], baseline: Errors | None) -> Checked:
+    """Run the three rounds on one side.
+
+    Args:
+        side: Baseline or candidate, with a running worker.
+        reference: Oracle and tolerances.
+        values: The configuration.
+        baseline: The baseline's errors, against which precision is held; None for the baseline itself.
+    """
+    errors: Errors = {}
+    for index, round_ in enumerate(Round):
+        try:
+            answer = side.answer(values, round_, first=index == 0)
+        except WorkerFault as fault:
+            return Checked(errors, fault.reason, round_, fault.evidence)
+        for name, comparison in reference.compare(answer, values).items():
+            errors[round_, name] = comparison
+            if comparison.reason is not None:
+                return Checked(errors, comparison.reason, round_, f"{name} {comparison.evidence}")
+            if baseline is not None:
+                dtype = answer.outputs[name].dtype
+                fault_text = compare.precision_fault(comparison.rms_error, baseline[round_, name].rms_error, dtype)
+                if fault_text is not None:
+                    return Checked(errors, FailReason.LOW_PRECISION, round_, f"{name}: {fault_text}")
+        answer.scrub()
+    return Checked(errors)
+
+
+def verdict(checked: Checked, baseline: Errors) -> CaseCorrect | CaseIncorrect:
+    """Turn what was found into a record."""
+    errors = tuple(
+        OutputError(
+            round=round_,
+            output=name,
+            worst_ratio=_rounded(found.worst_ratio),
+            baseline_worst_ratio=_rounded(baseline[round_, name].worst_ratio),
+            rms_error=_rounded(found.rms_error),
+            baseline_rms_error=_rounded(baseline[round_, name].rms_error),
+        )
+        for (round_, name), found in checked.errors.items()
+        if (round_, name) in baseline
+    )
+    if checked.reason is None:
+        return CaseCorrect(verdict="correct", errors=errors)
+    return CaseIncorrect(
+        verdict="incorrect",
+        reason=checked.reason,
+        round=checked.round,
+        evidence=checked.evidence[:4000],
+        errors=errors,
+    )
+
+
+def _rounded(value: float) -> float:
+    """Four significant digits: an error is not known better."""
+    return float(f"{value:.4g}")

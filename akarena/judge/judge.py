@@ -1,0 +1,354 @@
+"""One judgement from beginning to end."""
+
+from __future__ import annotations
+
+import random
+import statistics as stdlib_statistics
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from akarena.judge import correctness, gates, speed
+from akarena.judge.arena import DeviceMemory, HostMemory, Layout, Memory
+from akarena.judge.clock import ARENA_BYTES
+from akarena.judge.correctness import Checked, Errors, Reference
+from akarena.judge.gates import PROVEN_CHEATS, Stop
+from akarena.judge.job import Job, Mode, Process
+from akarena.judge.side import Side
+from akarena.judge.speed import IdleProbe
+from akarena.judge.workers import WorkerFault
+from akarena.records.evaluation import (
+    Case,
+    CaseIncorrect,
+    CaseNotChecked,
+    Configuration,
+    EvaluationRecord,
+    FailReason,
+    Gate,
+    Quality,
+    SamplesRecord,
+    Series,
+    SkipReason,
+    Speed,
+    SpeedAbsent,
+    SpeedMeasured,
+    SpeedUnknown,
+    SpeedUnknownReason,
+    Split,
+    VoidReason,
+)
+from akarena.sandbox.base import End
+from akarena.sandbox.control import Control
+from akarena.statistics import LEAST_EFFECT
+from akarena.worker.runtime import Runtime
+
+_BUILD_FAULTS = {
+    End.TIMEOUT: FailReason.COMPILE_TIMEOUT,
+    End.OUT_OF_MEMORY: FailReason.COMPILE_RESOURCES,
+    End.TOO_MANY_PROCESSES: FailReason.COMPILE_RESOURCES,
+    End.DISK_FULL: FailReason.COMPILE_RESOURCES,
+}
+_SLACK_BYTES = 1 << 20
+"""More than the paddings of all arguments can differ."""
+
+
+class Stopped(Exception):
+    """The judgement cannot go on."""
+
+    def __init__(self, stop: Stop) -> None:
+        super().__init__(stop.evidence)
+        self.stop = stop
+
+
+@dataclass
+class _Baseline:
+    """What the baseline did on one configuration; ``errors`` is None where the target cannot verify it."""
+
+    verdict: correctness.CaseCorrect | CaseNotChecked
+    errors: Errors | None
+
+
+class Judgement:
+    """Judges one candidate.
+
+    Args:
+        job: What to judge.
+        control: The launcher, which starts the build and the workers.
+        reference: Oracle and tolerances of the task.
+    """
+
+    def __init__(self, job: Job, control: Control, reference: Reference) -> None:
+        self._job = job
+        self._control = control
+        self._reference = reference
+        self._device = torch.device("cuda" if job.runtime_library else "cpu")
+        self._seconds: dict[str, float] = {}
+        self._series: list[Series] = []
+        self._before: list[float] = []
+        self._after: list[float] = []
+        self._between: list[float] = []
+        self._probe: IdleProbe | None = None
+        self._cheat: FailReason | None = None
+        with self._stage("start"):
+            runtime = None
+            if job.runtime_library and job.runtime_prefix:
+                runtime = Runtime(job.runtime_library, job.runtime_prefix)
+                runtime.set_device()
+            self._memories = [self._new_memory(runtime) for _ in range(2)]
+            self._baseline = Side(job, control, Process.BASELINE, job.baseline, self._memories[0], self._device)
+            self._candidate = Side(job, control, Process.CANDIDATE, job.candidate, self._memories[1], self._device)
+            if self._timed:
+                assert job.calibration is not None
+                self._probe = IdleProbe(job.calibration.idle_probe_us)
+
+    @property
+    def _timed(self) -> bool:
+        return self._job.measures_speed and self._job.calibration is not None
+
+    def _new_memory(self, runtime: Runtime | None) -> Memory:
+        largest = max(
+            Layout(self._job.task, configuration.values, 1, random.Random(0), guarded=runtime is None).size
+            for configuration in self._job.configurations
+        )
+        if runtime is None:
+            return HostMemory(largest + _SLACK_BYTES)
+        return DeviceMemory(runtime, (max(largest, ARENA_BYTES) if self._timed else largest) + _SLACK_BYTES)
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[name] = round(self._seconds.get(name, 0.0) + time.perf_counter() - started, 3)
+
+    def run(self) -> tuple[EvaluationRecord, SamplesRecord]:
+        """Judge; whatever the candidate does, there is a record."""
+        try:
+            if self._job.candidate_needs_build:
+                self._control.spawn(Process.BUILD_CANDIDATE.value).close()
+            baselines = self._check_baseline()
+            self._await_build()
+            self._time_alone(self._before)
+            self._load_candidate()
+            cases = [case for split in Split for case in self._judge_split(split, baselines)]
+            self._candidate.worker.stop()
+            self._time_alone(self._after)
+            cases = self._without_disturbed(cases)
+            results = gates.judged(cases)
+        except Stopped as stopped:
+            cases, results = [], gates.stopped(stopped.stop)
+        finally:
+            for side in (self._candidate, self._baseline):
+                side.worker.stop()
+        self._seconds["candidate_compile"] = round(
+            self._seconds.get("build", 0.0) + self._candidate.first_call_seconds, 3
+        )
+        self._seconds["baseline_compile"] = round(self._baseline.first_call_seconds, 3)
+        for memory in self._memories:
+            memory.close()
+        return self._evaluation(tuple(cases), results), self._samples()
+
+    def _check_baseline(self) -> dict[str, _Baseline]:
+        with self._stage("baseline_check"):
+            if self._job.baseline_needs_build:
+                self._build(Process.BUILD_BASELINE, VoidReason.BASELINE_FAILED)
+            found = {}
+            try:
+                self._baseline.start()
+                for configuration in self._job.configurations:
+                    found[configuration.id] = self._baseline_on(configuration)
+            except WorkerFault as fault:
+                raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
+            except correctness.OracleError as error:
+                raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"oracle: {error}")) from None
+            return found
+
+    def _baseline_on(self, configuration: Configuration) -> _Baseline:
+        if configuration.id in self._job.unverified:
+            return _Baseline(CaseNotChecked(verdict="not_checked", reason=SkipReason.UNVERIFIED_ON_TARGET), None)
+        checked = correctness.check(self._baseline, self._reference, configuration.values, None)
+        verdict = correctness.verdict(checked, checked.errors)
+        if isinstance(verdict, CaseIncorrect):
+            text = f"baseline on {configuration.id} {configuration.values}: {verdict.reason.value}: {verdict.evidence}"
+            raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, text))
+        return _Baseline(verdict, checked.errors)
+
+    def _build(self, process: Process, void: VoidReason | None = None) -> None:
+        self._control.spawn(process.value).close()
+        self._finish_build(process, void)
+
+    def _await_build(self) -> None:
+        if self._job.candidate_needs_build:
+            with self._stage("build_wait"):
+                self._finish_build(Process.BUILD_CANDIDATE, None)
+
+    def _finish_build(self, process: Process, void: VoidReason | None) -> None:
+        ended = self._control.wait(process.value, self._job.compile_seconds + 10)
+        if ended is None:
+            ended = self._control.kill(process.value)
+        if process is Process.BUILD_CANDIDATE:
+            self._seconds["build"] = round(ended.wall_seconds, 3)
+        if ended.end is End.EXITED and ended.exit_code == 0:
+            return
+        log = (ended.stderr + b"\n" + ended.stdout).decode(errors="replace").strip()
+        text = f"{ended.detail}\n{log}".strip()[:6000]
+        reason = void or _BUILD_FAULTS.get(ended.end, FailReason.COMPILE_ERROR)
+        raise Stopped(Stop(Gate.BUILD if void is None else Gate.SCOPE, reason, text or "the compiler failed"))
+
+    def _load_candidate(self) -> None:
+        with self._stage("candidate_load"):
+            try:
+                self._candidate.start()
+            except WorkerFault as fault:
+                raise Stopped(Stop(Gate.BUILD, fault.reason, fault.evidence)) from None
+
+    def _judge_split(self, split: Split, baselines: dict[str, _Baseline]) -> list[Case]:
+        own = [configuration for configuration in self._job.configurations if configuration.split is split]
+        verdicts: dict[str, correctness.CaseCorrect | CaseIncorrect | CaseNotChecked] = {}
+        failed = False
+        with self._stage(f"{split.value}_correct"):
+            for configuration in own:
+                baseline = baselines[configuration.id]
+                if baseline.errors is None:
+                    verdict: correctness.CaseCorrect | CaseIncorrect | CaseNotChecked = CaseNotChecked(
+                        verdict="not_checked", reason=SkipReason.UNVERIFIED_ON_TARGET
+                    )
+                elif failed:
+                    verdict = CaseNotChecked(verdict="not_checked", reason=SkipReason.EARLIER_CASE_FAILED)
+                else:
+                    verdict = self._candidate_on(configuration, baseline.errors)
+                    failed = isinstance(verdict, CaseIncorrect)
+                verdicts[configuration.id] = verdict
+        speeds: dict[str, Speed] = {}
+        with self._stage(f"{split.value}_speed"):
+            for configuration in own:
+                if failed or self._cheat or not self._timed:
+                    reason = SkipReason.NOT_MEASURED_ON_TARGET if not failed else SkipReason.EARLIER_GATE_FAILED
+                    speeds[configuration.id] = SpeedAbsent(state="absent", reason=reason)
+                    continue
+                try:
+                    speeds[configuration.id] = self._speed_on(configuration)
+                except WorkerFault as fault:
+                    failed = True
+                    if fault.reason in PROVEN_CHEATS:
+                        self._cheat = fault.reason
+                    speeds[configuration.id] = SpeedAbsent(state="absent", reason=SkipReason.EARLIER_GATE_FAILED)
+                    verdicts[configuration.id] = CaseIncorrect(
+                        verdict="incorrect", reason=fault.reason, round=None, evidence=fault.evidence[:4000]
+                    )
+        return [
+            Case(
+                configuration=configuration,
+                baseline=baselines[configuration.id].verdict,
+                candidate=verdicts[configuration.id],
+                speed=speeds[configuration.id],
+            )
+            for configuration in own
+        ]
+
+    def _candidate_on(
+        self, configuration: Configuration, baseline: Errors
+    ) -> correctness.CaseCorrect | CaseIncorrect:
+        try:
+            self._candidate.start()
+            checked = correctness.check(self._candidate, self._reference, configuration.values, baseline)
+        except WorkerFault as fault:
+            checked = Checked({}, fault.reason, None, fault.evidence)
+        return correctness.verdict(checked, baseline)
+
+    def _speed_on(self, configuration: Configuration) -> Speed:
+        assert self._job.calibration is not None
+        assert self._probe is not None
+        self._candidate.start()
+        blocks = speed.CHECK_BLOCKS if self._job.mode is Mode.CHECK else speed.BLOCKS
+        timed = speed.time_case(
+            self._job,
+            (self._baseline, self._candidate),
+            configuration,
+            self._reference,
+            self._job.calibration,
+            self._probe,
+            blocks,
+        )
+        if timed.series is not None:
+            self._series.append(timed.series)
+            if configuration.id == self._alone.id:
+                self._between.append(timed.baseline_median_us)
+        return timed.speed
+
+    @property
+    def _alone(self) -> Configuration:
+        """The configuration on which the baseline is also timed alone: the last seen one."""
+        return [case for case in self._job.configurations if case.split is Split.SEEN][-1]
+
+    def _time_alone(self, into: list[float]) -> None:
+        if not self._timed or self._job.mode is Mode.CHECK:
+            return
+        assert self._job.calibration is not None
+        assert self._probe is not None
+        with self._stage("baseline_alone"):
+            try:
+                into += speed.time_alone(
+                    self._job, self._baseline, dict(self._alone.values), self._job.calibration, self._probe
+                )
+            except WorkerFault as fault:
+                raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
+
+    def _without_disturbed(self, cases: list[Case]) -> list[Case]:
+        """Take every number back where the baseline was slower beside the candidate than alone."""
+        quality = self._quality()
+        if quality is None:
+            return cases
+        alone = max(quality.baseline_before_us, quality.baseline_after_us)
+        margin = 1 + max(LEAST_EFFECT, quality.instrument_floor)
+        if quality.baseline_between_us <= alone * margin:
+            return cases
+        text = f"baseline {quality.baseline_between_us:.3f} us beside the candidate, {alone:.3f} us alone"
+        unknown = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.BASELINE_DISTURBED, evidence=text)
+        return [
+            case.model_copy(update={"speed": unknown}) if isinstance(case.speed, SpeedMeasured) else case
+            for case in cases
+        ]
+
+    def _quality(self) -> Quality | None:
+        if not (self._before and self._between and self._after) or self._job.calibration is None:
+            return None
+        return Quality(
+            instrument_floor=self._job.calibration.instrument_floor,
+            resolution_us=self._job.calibration.resolution_us,
+            baseline_before_us=stdlib_statistics.median(self._before),
+            baseline_between_us=stdlib_statistics.median(self._between),
+            baseline_after_us=stdlib_statistics.median(self._after),
+        )
+
+    def _evaluation(self, cases: tuple[Case, ...], results: tuple[gates.GateResult, ...]) -> EvaluationRecord:
+        job = self._job
+        return EvaluationRecord(
+            schema_version=1,
+            task_id=job.task.id,
+            task_digest=job.task_digest,
+            candidate_digest=job.candidate_digest,
+            judge_digest=job.judge_digest,
+            target=job.target,
+            architecture=job.architecture,
+            nonce=job.nonce,
+            gates=results,
+            cases=cases,
+            quality=self._quality(),
+            stage_seconds=self._seconds,
+        )
+
+    def _samples(self) -> SamplesRecord:
+        return SamplesRecord(
+            schema_version=1,
+            task_id=self._job.task.id,
+            series=tuple(self._series),
+            baseline_alone_before_us=tuple(self._before),
+            baseline_alone_after_us=tuple(self._after),
+            idle_probe_us=tuple(round(us, 1) for us in (self._probe.seen_us if self._probe else [])),
+        )
+

@@ -1,0 +1,155 @@
+"""One side of a judgement: a worker, its arena, and the calls that are laid out in it."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from akarena.judge import inputs
+from akarena.judge.arena import Layout, Memory, View, poison_word
+from akarena.judge.job import Job, Process, SideJob
+from akarena.judge.workers import Worker, WorkerFault
+from akarena.records.evaluation import FailReason, Round
+from akarena.records.task import InputArgument, TargetName, Value
+from akarena.sandbox.control import Control
+from akarena.targets.base import EntryKind
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Private copies of what one call was given and what it left."""
+
+    inputs: dict[str, torch.Tensor]
+    outputs: dict[str, torch.Tensor]
+
+    def scrub(self) -> None:
+        """Overwrite the copies."""
+        for tensor in (*self.inputs.values(), *self.outputs.values()):
+            tensor.zero_()
+
+
+class Side:
+    """Baseline or candidate.
+
+    Args:
+        job: The judgement.
+        control: The launcher.
+        process: Which of the two.
+        side: What its worker loads.
+        memory: Its arena.
+        device: Where torch works.
+    """
+
+    def __init__(
+        self, job: Job, control: Control, process: Process, side: SideJob, memory: Memory, device: torch.device
+    ) -> None:
+        self.job = job
+        self.kind = side.kind
+        self.name = process.value
+        self.memory = memory
+        self.device = device
+        self.worker = Worker(control, process.value, side, job.fp8)
+        self.secret = random.Random(f"{job.nonce}/{process.value}")
+        self.dtypes = inputs.dtypes(job.fp8)
+        self.first_call_seconds = 0.0
+        self._compile_left = job.compile_seconds
+
+    @property
+    def guarded(self) -> bool:
+        """Whether unreadable pages lie between the tensors."""
+        return self.job.target is TargetName.CPU and self.kind is EntryKind.NATIVE
+
+    def start(self) -> None:
+        """Start the worker, if it is not running.
+
+        Raises:
+            WorkerFault: The kernel cannot be loaded.
+        """
+        if not self.worker.alive:
+            self.worker.start(self.memory, self.job.compile_seconds)
+
+    def lay_out(self, values: Mapping[str, Value], sets: int) -> View:
+        """Bind ``sets`` calls of a configuration, with fresh addresses and canaries."""
+        layout = Layout(self.job.task, values, sets, self.secret, self.guarded)
+        view = View(self.memory, layout, self.dtypes)
+        view.write_canaries(inputs.generator(self.device, self.job.nonce, self.name, "canary", self.secret.random()))
+        synchronize(self.device)
+        self.worker.prepare(layout.bindings(), self.job.call_seconds)
+        return view
+
+    def answer(self, values: Mapping[str, Value], round_: Round, *, first: bool) -> Answer:
+        """Run one call on fresh values and return private copies of its inputs and outputs.
+
+        Args:
+            values: The configuration.
+            round_: Which input values.
+            first: Whether the kernel may still compile or tune for this configuration.
+
+        Raises:
+            WorkerFault: The call failed, wrote outside its outputs or changed an input.
+        """
+        view = self.lay_out(values, 1)
+        given: dict[str, torch.Tensor] = {}
+        for slot in view.layout.slots:
+            if isinstance(slot.argument, InputArgument):
+                name = slot.argument.name
+                source = inputs.generator(self.device, self.job.nonce, self.name, name, round_, self.secret.random())
+                given[name] = inputs.draw(
+                    slot.argument, slot.shape, self.dtypes[slot.dtype], round_, source, view.layout.values
+                )
+                view.copy_of(slot, 0).copy_(given[name])
+        word = poison_word(self.secret)
+        view.poison(word)
+        synchronize(self.device)
+        self._call(first)
+        outputs = {
+            slot.argument.name: view.copy_of(slot, 0).clone() for slot in view.layout.slots if slot.is_output
+        }
+        for slot in view.layout.slots:
+            if not slot.is_output and not _same_bytes(view.copy_of(slot, 0), given[slot.argument.name]):
+                raise WorkerFault(FailReason.INPUT_CHANGED, f"input {slot.argument.name} was changed")
+        if not view.canaries_intact():
+            raise WorkerFault(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written")
+        for name, output in outputs.items():
+            untouched = _still_poisoned(output, word)
+            if untouched:
+                raise WorkerFault(FailReason.OUTPUT_NOT_WRITTEN, f"{untouched} elements of {name} were not written")
+        return Answer(given, outputs)
+
+    def _call(self, first: bool) -> None:
+        allowed = max(self._compile_left, 1.0) if first else self.job.call_seconds
+        started = time.perf_counter()
+        self.worker.call(0, self.secret.getrandbits(63), allowed)
+        if first:
+            taken = time.perf_counter() - started
+            self.first_call_seconds += taken
+            self._compile_left -= taken
+
+
+_WHOLE: dict[int, Callable[[int], tuple[torch.dtype, int]]] = {
+    2: lambda word: (torch.int16, word),
+    4: lambda word: (torch.int32, word << 16 | word),
+}
+"""Integer dtype and poisoned value of a whole element, by its size."""
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait for the judge's own work on the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:
+    return bool(torch.equal(left.reshape(-1).view(torch.uint8), right.reshape(-1).view(torch.uint8)))
+
+
+def _still_poisoned(output: torch.Tensor, word: int) -> int:
+    """Count elements that still hold the poison, where the dtype is wide enough to tell it from a result."""
+    if not output.is_floating_point() or output.element_size() not in _WHOLE:
+        return 0
+    whole, pattern = _WHOLE[output.element_size()](word)
+    return int((output.reshape(-1).view(whole) == pattern).sum())

@@ -1,0 +1,222 @@
+"""From blocks to a speedup: both sides in turn, the interval, and what makes a number impossible."""
+
+from __future__ import annotations
+
+import random
+import statistics as stdlib_statistics
+import time
+from dataclasses import dataclass, field
+
+import torch
+
+from akarena import expressions, statistics
+from akarena.judge.clock import ARENA_BYTES, Clock, set_up_both
+from akarena.judge.correctness import Reference
+from akarena.judge.job import Job
+from akarena.judge.side import Side
+from akarena.judge.workers import NotCapturable, WorkerFault
+from akarena.records.evaluation import (
+    Configuration,
+    FailReason,
+    Method,
+    Series,
+    Speed,
+    SpeedMeasured,
+    SpeedUnknown,
+    SpeedUnknownReason,
+)
+from akarena.records.run import Calibration
+from akarena.records.task import Value
+
+BLOCKS = 10
+"""Blocks a side; it does not depend on how fast the candidate is."""
+CHECK_BLOCKS = 4
+ROOFLINE_MARGIN = 0.8
+"""A candidate below this share of the least possible time is refused; between it and 1 it is flagged."""
+_IDLE_FACTOR = 3.0
+
+
+@dataclass
+class Timed:
+    """What timing one configuration gave."""
+
+    speed: Speed
+    series: Series | None
+    baseline_median_us: float = 0.0
+    candidate_median_us: float = 0.0
+
+
+@dataclass
+class IdleProbe:
+    """A short piece of the judge's own work before each block: slow means that the device is not idle.
+
+    Attributes:
+        expected_us: Its time on an idle device.
+        seen_us: Its times during this judgement.
+    """
+
+    expected_us: float
+    seen_us: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._work = torch.ones(1 << 20, device="cuda")
+
+    def run(self) -> None:
+        """Take one more."""
+        self.seen_us.append(probe_us(self._work))
+
+    @property
+    def busy_share(self) -> float:
+        """Share of the probes that took over three times as long as on an idle device."""
+        slow = sum(seen > _IDLE_FACTOR * self.expected_us for seen in self.seen_us)
+        return slow / max(len(self.seen_us), 1)
+
+
+def probe_us(work: torch.Tensor) -> float:
+    """Time a fixed small kernel of torch's, launch and wait included, in microseconds."""
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    work.mul_(1.0)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - started) * 1e6
+
+
+def least_seconds(job: Job, values: dict[str, Value], calibration: Calibration) -> float:
+    """Return the roofline: the larger of arithmetic over measured peak and necessary bytes over measured bandwidth."""
+    work = job.task.work
+    arithmetic = expressions.evaluate(work.flops, values) / calibration.peak_flops_per_second[work.unit]
+    traffic = expressions.evaluate(work.bytes, values) / calibration.bandwidth_bytes_per_second
+    return max(arithmetic, traffic)
+
+
+def time_case(
+    job: Job,
+    sides: tuple[Side, Side],
+    configuration: Configuration,
+    reference: Reference,
+    calibration: Calibration,
+    probe: IdleProbe,
+    blocks: int = BLOCKS,
+) -> Timed:
+    """Time both sides on one configuration, in turn and in random order, and compare kept outputs with the oracle.
+
+    Raises:
+        WorkerFault: The candidate failed while timed, answered early, or was wrong; or either worker died.
+    """
+    values = dict(configuration.values)
+    baseline, candidate = (Clock(job, side, values, calibration.cache_bytes, ARENA_BYTES) for side in sides)
+    method = set_up_both(baseline, candidate)
+    order = random.Random(f"{job.nonce}/order/{configuration.id}")
+    faults: list[str] = []
+    checked = 0
+    for _ in range(2):
+        series = _take(baseline, candidate, order, probe, blocks, configuration.id, method)
+        checked += _check_kept(candidate, reference, values)
+        sides_us = {"baseline": series.baseline_us, "candidate": series.candidate_us}
+        faults = [f"{name}: {fault}" for name, us in sides_us.items() if (fault := statistics.series_fault(us))]
+        if not faults:
+            break
+    baseline_us = stdlib_statistics.median(series.baseline_us)
+    candidate_us = stdlib_statistics.median(series.candidate_us)
+    if faults:
+        speed: Speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.UNSTABLE, evidence="; ".join(faults))
+    elif min(baseline_us, candidate_us) < calibration.resolution_us:
+        text = (
+            f"baseline {baseline_us:.2f} us, candidate {candidate_us:.2f} us a call; "
+            f"below {calibration.resolution_us:.2f} us nothing is resolved on this device"
+        )
+        speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.NOT_RESOLVED, evidence=text)
+    else:
+        speed = _measured(job, series, values, calibration, candidate.plan.calls, method, checked)
+    return Timed(speed, series, baseline_us, candidate_us)
+
+
+def _take(
+    baseline: Clock,
+    candidate: Clock,
+    order: random.Random,
+    probe: IdleProbe,
+    blocks: int,
+    configuration: str,
+    method: Method,
+) -> Series:
+    taken: dict[str, list[float]] = {"b": [], "c": []}
+    letters = ""
+    for _ in range(blocks):
+        for letter in order.sample("bc", 2):
+            probe.run()
+            taken[letter].append((baseline if letter == "b" else candidate).block())
+            letters += letter
+    return Series(
+        configuration=configuration,
+        method=method,
+        baseline_sets=baseline.plan.sets,
+        candidate_sets=candidate.plan.sets,
+        baseline_replays=baseline.plan.replays,
+        candidate_replays=candidate.plan.replays,
+        baseline_us=tuple(round(us, 4) for us in taken["b"]),
+        candidate_us=tuple(round(us, 4) for us in taken["c"]),
+        order=letters,
+    )
+
+
+def _check_kept(candidate: Clock, reference: Reference, values: dict[str, Value]) -> int:
+    """Compare the kept calls in full, then forget them; returns how many there were."""
+    for answer in candidate.kept:
+        for name, found in reference.compare(answer, values).items():
+            if found.reason is not None:
+                raise WorkerFault(FailReason.WRONG_WHEN_TIMED, f"{name} {found.evidence}")
+        answer.scrub()
+    count = len(candidate.kept)
+    candidate.kept = []
+    return count
+
+
+def _measured(
+    job: Job,
+    series: Series,
+    values: dict[str, Value],
+    calibration: Calibration,
+    calls: int,
+    method: Method,
+    outputs_checked: int,
+) -> SpeedMeasured:
+    floor = calibration.instrument_floor
+    interval = statistics.ratio_of_medians(series.baseline_us, series.candidate_us, floor=floor)
+    candidate_us = stdlib_statistics.median(series.candidate_us)
+    fraction = least_seconds(job, values, calibration) * 1e6 / candidate_us
+    if fraction * ROOFLINE_MARGIN > 1.0:
+        raise WorkerFault(
+            FailReason.FASTER_THAN_POSSIBLE,
+            f"{candidate_us:.2f} us a call is {fraction:.2f} times as fast as this device can be",
+        )
+    flags = ("over_roofline",) if fraction > 1.0 else ()
+    return SpeedMeasured(
+        state="measured",
+        verdict=statistics.speed_verdict(interval, floor),
+        speedup=interval.point,
+        low=interval.low,
+        high=interval.high,
+        baseline_median_us=stdlib_statistics.median(series.baseline_us),
+        candidate_median_us=candidate_us,
+        blocks=len(series.candidate_us),
+        calls_per_block=calls,
+        method=method,
+        roofline_fraction=float(f"{fraction:.4g}"),
+        outputs_checked=outputs_checked,
+        flags=flags,
+    )
+
+
+def time_alone(job: Job, side: Side, values: dict[str, Value], calibration: Calibration, probe: IdleProbe) -> list[float]:
+    """Time one side by itself on one configuration; returns microseconds per call of each block."""
+    clock = Clock(job, side, values, calibration.cache_bytes, ARENA_BYTES)
+    try:
+        clock.set_up(Method.GRAPH)
+    except NotCapturable:
+        clock.set_up(Method.PLAIN)
+    times = []
+    for _ in range(BLOCKS):
+        probe.run()
+        times.append(round(clock.block(), 4))
+    return times

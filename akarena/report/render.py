@@ -1,0 +1,122 @@
+"""Draw the report record as Markdown and as one self-contained HTML page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import tabulate
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import DiffLexer
+
+from akarena import files, paths
+from akarena.errors import UserError
+from akarena.records.report import ReportRecord
+from akarena.report import tables
+from akarena.report.build import build
+from akarena.report.figures import plots
+from akarena.report.tables import Table
+from akarena.report.text import fenced, markdown
+
+TEMPLATES = Path("reports") / "templates"
+
+_lexer = DiffLexer(stripnl=False)
+_formatter = HtmlFormatter(nowrap=True, classprefix="d-")
+
+
+def render_run(root: Path) -> dict[str, bytes]:
+    """Render one run folder; a pure function of it, the published file and the renderer.
+
+    Args:
+        root: The run folder. It need not be sealed or complete, and may be foreign.
+
+    Returns:
+        The bytes of ``data.json``, ``report.md`` and ``report.html``.
+
+    Raises:
+        UserError: The manifest, the lock, the published file or a template is missing or invalid.
+    """
+    report = build(root)
+    data = json.dumps(report.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return {
+        "data.json": f"{data}\n".encode(),
+        "report.md": _markdown(report).encode(),
+        "report.html": _html(report).encode(),
+    }
+
+
+def write_report(root: Path) -> list[Path]:
+    """Render a run folder into its ``report/``, replacing what is there, and return the files written."""
+    written = []
+    for name, data in render_run(root).items():
+        path = root / "report" / name
+        files.write_bytes(path, data, replace=True)
+        written.append(path)
+    return written
+
+
+def _html(report: ReportRecord) -> str:
+    environment = _environment(autoescape=True)
+    environment.filters["diff"] = lambda text: Markup(highlight(text, _lexer, _formatter))
+    environment.filters["anchor"] = _anchor
+    script = _source("report.js")
+    return environment.get_template("report.html.j2").render(
+        report=report,
+        tables=tables,
+        plots=[(plot, Markup(plot.svg)) for plot in plots(report)],
+        style=Markup(_source("report.css")),
+        script=Markup(script),
+        # The page may run this one script and load nothing at all.
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _markdown(report: ReportRecord) -> str:
+    environment = _environment(autoescape=False)
+    environment.filters |= {"md": markdown, "table": _markdown_table, "fenced": fenced}
+    return environment.get_template("report.md.j2").render(report=report, tables=tables)
+
+
+def _environment(*, autoescape: bool) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(paths.root() / TEMPLATES),
+        undefined=StrictUndefined,
+        autoescape=autoescape,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment
+
+
+def _source(name: str) -> str:
+    try:
+        return (paths.root() / TEMPLATES / name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(
+            f"{(TEMPLATES / name).as_posix()}: cannot be read ({error.strerror}), expected a file"
+        ) from None
+
+
+def _markdown_table(table: Table) -> str:
+    """Draw a table; every cell is escaped before ``tabulate``, which escapes nothing."""
+    # Whether a package for wide characters is installed must not change the bytes.
+    tabulate.WIDE_CHARS_MODE = False
+    return tabulate.tabulate(
+        [[markdown(cell.text) for cell in row] for row in table.rows],
+        headers=[markdown(column.label) for column in table.columns],
+        tablefmt="pipe",
+        disable_numparse=True,
+        colalign=["right" if column.numeric else "left" for column in table.columns] if table.rows else None,
+    )
+
+
+def _anchor(text: str) -> str:
+    """Make a fragment identifier of a task or configuration id."""
+    return re.sub(r"[^a-z0-9_-]+", "-", text.lower())

@@ -1,0 +1,278 @@
+"""The three kinds of kernel: a C symbol of a shared library, a Triton host function, an eager PyTorch module."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from akarena.worker.memory import Arena
+from akarena.worker.runtime import Runtime, RuntimeFailure
+
+
+class EntryError(Exception):
+    """The kernel returned an error code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"the entry returned {code}")
+        self.code = code
+
+
+class EntryMissing(Exception):
+    """The file has no such entry."""
+
+
+class NotCapturable(Exception):
+    """The work could not be recorded into a graph."""
+
+
+class Entry(Protocol):
+    """One kernel, ready to be called on prepared sets of arguments."""
+
+    def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
+        """Bind the arguments of ``sets`` calls."""
+
+    def call(self, index: int, order_seed: int) -> None:
+        """Run one call, outputs included, and wait for it."""
+
+    def capture(self, sets: int) -> None:
+        """Record one call on each of the first ``sets`` sets."""
+
+    def replay(self) -> None:
+        """Run the recorded calls and wait for them."""
+
+    def plain(self, sets: int) -> None:
+        """Run one call on each of the first ``sets`` sets, unrecorded, and wait for them."""
+
+
+_C_VALUES: dict[str, Callable[[Any], Any]] = {"int": ctypes.c_int, "float": ctypes.c_float}
+
+
+class NativeEntry:
+    """``extern "C" int NAME(..., stream)`` of a shared library."""
+
+    def __init__(self, path: str, name: str, runtime: Runtime | None) -> None:
+        library = ctypes.CDLL(path)
+        try:
+            self._function = getattr(library, name)
+        except AttributeError:
+            raise EntryMissing(name) from None
+        self._function.restype = ctypes.c_int
+        self._set_order_seed = getattr(library, "hip_on_cpu_set_order_seed", None)
+        self._runtime = runtime
+        self._stream = runtime.new_stream() if runtime else 0
+        self._calls: list[tuple[Any, ...]] = []
+        self._graph = 0
+
+    def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
+        """Bind pointers and values."""
+        self._drop_graph()
+        self._calls = []
+        for index in range(sets):
+            bound: list[Any] = []
+            for argument in arguments:
+                if argument["kind"] == "tensor":
+                    bound.append(ctypes.c_void_p(arena.address + argument["base"] + index * argument["stride"]))
+                else:
+                    bound.append(_C_VALUES[argument["kind"]](argument["value"]))
+            self._calls.append((*bound, ctypes.c_void_p(self._stream)))
+
+    def call(self, index: int, order_seed: int) -> None:
+        """Run one call; the order of threads follows the seed on the cpu target."""
+        if self._set_order_seed is not None:
+            self._set_order_seed(ctypes.c_ulonglong(order_seed))
+        self._run(index)
+        self._wait()
+
+    def capture(self, sets: int) -> None:
+        """Record the calls."""
+        if self._runtime is None:
+            raise NotCapturable("there are no graphs on this target")
+        self._drop_graph()
+        try:
+            self._graph = self._runtime.capture(self._stream, lambda: self._run_all(sets))
+        except (RuntimeFailure, EntryError) as error:
+            self._runtime.last_error()
+            raise NotCapturable(str(error)) from None
+
+    def replay(self) -> None:
+        """Replay the graph."""
+        assert self._runtime is not None
+        self._runtime.launch_graph(self._graph, self._stream)
+        self._runtime.synchronize()
+
+    def plain(self, sets: int) -> None:
+        """Run without a graph."""
+        self._run_all(sets)
+        self._wait()
+
+    def _run_all(self, sets: int) -> None:
+        for index in range(sets):
+            self._run(index)
+
+    def _run(self, index: int) -> None:
+        code = self._function(*self._calls[index])
+        if code:
+            raise EntryError(code)
+
+    def _wait(self) -> None:
+        if self._runtime is not None:
+            code = self._runtime.last_error()
+            if code:
+                raise RuntimeFailure("launch", code, self._runtime.error_text(code))
+            self._runtime.synchronize()
+
+    def _drop_graph(self) -> None:
+        if self._graph and self._runtime is not None:
+            self._runtime.destroy_graph(self._graph)
+            self._graph = 0
+
+
+_TORCH_DTYPES = {
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "int64": "int64",
+    "int32": "int32",
+    "int8": "int8",
+    "uint8": "uint8",
+}
+
+
+class _TorchEntry:
+    """What the two kinds that run on torch share: tensors over the arena, and torch's own graphs."""
+
+    def __init__(self, path: str, name: str, device: bool, fp8: str) -> None:
+        import torch
+
+        self._torch = torch
+        self._device = device
+        self._dtypes = {key: getattr(torch, value) for key, value in _TORCH_DTYPES.items()}
+        self._dtypes["fp8"] = getattr(torch, fp8)
+        self._function = _import_function(path, name)
+        self._calls: list[tuple[list[Any], list[Any]]] = []
+        self._graph: Any = None
+
+    def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
+        """Lay tensors over the arena: for each set, all arguments in order, and the outputs."""
+        self._graph = None
+        whole = self._whole(arena)
+        typed = {
+            argument["dtype"]: whole.view(self._dtypes[argument["dtype"]])
+            for argument in arguments
+            if argument["kind"] == "tensor"
+        }
+        self._calls = []
+        for index in range(sets):
+            bound: list[Any] = []
+            outputs: list[Any] = []
+            for argument in arguments:
+                if argument["kind"] != "tensor":
+                    bound.append(argument["value"])
+                    continue
+                flat = typed[argument["dtype"]]
+                offset = (argument["base"] + index * argument["stride"]) // flat.element_size()
+                shape = argument["shape"]
+                strides = [1] * len(shape)
+                for axis in range(len(shape) - 2, -1, -1):
+                    strides[axis] = strides[axis + 1] * shape[axis + 1]
+                tensor = flat.as_strided(shape, strides, offset)
+                bound.append(tensor)
+                if argument["output"]:
+                    outputs.append(tensor)
+            self._calls.append((bound, outputs))
+
+    def _whole(self, arena: Arena) -> Any:
+        if arena.view is not None:
+            return self._torch.frombuffer(arena.view, dtype=self._torch.uint8)
+        interface = {"data": (arena.address, False), "shape": (arena.size,), "typestr": "|u1", "version": 3}
+        holder = type("Holder", (), {"__cuda_array_interface__": interface})()
+        return self._torch.as_tensor(holder, device="cuda")
+
+    def call(self, index: int, order_seed: int) -> None:
+        """Run one call and leave its results in the output buffers."""
+        bound, outputs = self._calls[index]
+        with self._torch.no_grad():
+            self._run_kept(bound, outputs)
+        self._wait()
+
+    def capture(self, sets: int) -> None:
+        """Record the calls into a graph of torch's, with its own memory pool."""
+        if not self._device:
+            raise NotCapturable("there are no graphs on this target")
+        graph = self._torch.cuda.CUDAGraph()
+        try:
+            with self._torch.no_grad(), self._torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._run_all(sets)
+        except Exception as error:
+            self._wait()
+            raise NotCapturable(str(error)) from None
+        self._graph = graph
+
+    def replay(self) -> None:
+        """Replay the graph."""
+        self._graph.replay()
+        self._wait()
+
+    def plain(self, sets: int) -> None:
+        """Run without a graph."""
+        with self._torch.no_grad():
+            self._run_all(sets)
+        self._wait()
+
+    def _run_all(self, sets: int) -> None:
+        for bound, _ in self._calls[:sets]:
+            self._run(bound)
+
+    def _run(self, bound: list[Any]) -> Any:
+        return self._function(*bound)
+
+    def _run_kept(self, bound: list[Any], outputs: list[Any]) -> None:
+        self._run(bound)
+
+    def _wait(self) -> None:
+        if self._device:
+            self._torch.cuda.synchronize()
+
+
+class TritonEntry(_TorchEntry):
+    """``NAME(inputs..., outputs...)`` of a Python file; it fills the outputs."""
+
+
+class EagerEntry(_TorchEntry):
+    """``forward(inputs...)`` of a PyTorch module; it returns fresh tensors, which only a checked call copies out."""
+
+    def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
+        """Lay tensors over the arena; an eager call takes no outputs and no sizes."""
+        super().prepare(arena, arguments, sets)
+        keep = [argument["kind"] == "float" or not argument.get("output", True) for argument in arguments]
+        self._calls = [
+            ([value for value, kept in zip(bound, keep, strict=True) if kept], outputs)
+            for bound, outputs in self._calls
+        ]
+
+    def _run_kept(self, bound: list[Any], outputs: list[Any]) -> None:
+        results = self._run(bound)
+        if not isinstance(results, tuple):
+            results = (results,)
+        for output, result in zip(outputs, results, strict=True):
+            if result.shape != output.shape or result.dtype != output.dtype:
+                raise TypeError(f"forward gives {result.dtype} {tuple(result.shape)}, the task says otherwise")
+            output.copy_(result)
+
+
+def _import_function(path: str, name: str) -> Any:
+    spec = importlib.util.spec_from_file_location("kernel", Path(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Triton finds the source of a kernel through its module.
+    sys.modules["kernel"] = module
+    spec.loader.exec_module(module)
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise EntryMissing(name) from None
