@@ -23,6 +23,9 @@ from akarena.verify_trial import check_try
 
 K = TypeVar("K", bound=schemas.AnyRecord)
 
+MAX_TRIALS = 100_000
+"""Largest plan that is gone through; a foreign manifest must not be able to fill the memory."""
+
 
 @dataclass(frozen=True, order=True)
 class Finding:
@@ -147,6 +150,10 @@ def _check_events(checker: Checker) -> None:
 
 def _check_plan(checker: Checker, manifest: ManifestRecord) -> None:
     run = checker.run
+    size = len(manifest.tasks) * len(manifest.agents) * manifest.attempts
+    if size > MAX_TRIALS:
+        checker.note(run.manifest, f"plans {size} attempts, expected at most {MAX_TRIALS}")
+        return
     planned = {
         (task, agent.id, number)
         for task in manifest.tasks

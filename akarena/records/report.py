@@ -24,7 +24,7 @@ from akarena.records.base import (
     Timestamp,
 )
 from akarena.records.evaluation import Kind, Split
-from akarena.records.run import AgentConfiguration, AssuranceLine, Calibration, Package, SeedSource
+from akarena.records.run import AssuranceLine, Calibration, Package, SeedSource
 from akarena.records.task import Category, TargetName
 
 
@@ -279,6 +279,17 @@ class Flag(Part):
     what: str
 
 
+class ReportedAgent(Part):
+    """An agent configuration as the manifest gives it; its texts are made visible, so they may be longer there."""
+
+    id: Slug
+    agent: Slug
+    model: str
+    effort: str
+    command: str
+    replay_of: str
+
+
 class Provenance(Part):
     """What the run was, and on what."""
 
@@ -295,7 +306,7 @@ class Provenance(Part):
     operating_system: str
     python: str
     sandbox: Slug
-    agents: tuple[AgentConfiguration, ...]
+    agents: tuple[ReportedAgent, ...]
     tasks: PositiveInt
     attempts: PositiveInt
     tries: PositiveInt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,17 @@ def build(root: Path) -> ReportRecord:
     """Make the report of one run folder.
 
     Raises:
-        UserError: The manifest, the lock or the published file is missing or invalid.
+        UserError: The manifest, the lock or the published file is missing or invalid, or numbers overflow.
     """
     run = collect(root)
+    try:
+        return _build(run)
+    except (ValueError, ArithmeticError) as error:
+        # Each record is valid by itself, but a foreign one can hold numbers that overflow when they are added up.
+        raise UserError(f"{run.manifest.run_id}: its numbers cannot be summed up: {line(str(error))}") from error
+
+
+def _build(run: Collected) -> ReportRecord:
     published_bytes = _read_published()
     published = schemas.parse(PublishedRecord, published_bytes, PUBLISHED.as_posix())
     speed = run.lock.calibration is not None
@@ -64,7 +73,7 @@ def build(root: Path) -> ReportRecord:
     record = ReportRecord(
         schema_version=1,
         speed_measured=speed,
-        verdict=verdict(rows, pairs, speed_measured=speed),
+        verdict=verdict(rows, pairs, run.lock.calibration.instrument_floor if run.lock.calibration else None),
         agents=tuple(rows),
         by_category=tuple(by_category),
         pairs=tuple(pairs),
@@ -137,7 +146,17 @@ def _provenance(run: Collected, published_sha256: str) -> Provenance:
             "operating_system": line(lock.operating_system),
             "python": line(lock.python),
             "sandbox": manifest.sandbox,
-            "agents": manifest.agents,
+            "agents": tuple(
+                {
+                    "id": agent.id,
+                    "agent": agent.agent,
+                    "model": line(agent.model or ""),
+                    "effort": line(agent.effort or ""),
+                    "command": line(shlex.join(agent.command)),
+                    "replay_of": line(agent.replay_of or ""),
+                }
+                for agent in manifest.agents
+            ),
             "tasks": len(manifest.tasks),
             "attempts": manifest.attempts,
             "tries": manifest.tries,

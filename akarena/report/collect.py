@@ -24,6 +24,7 @@ from akarena.report.text import block, line
 from akarena.store import AttemptFolder, RunFolder, TryFolder
 
 _MOST_LOGS = 6
+_MOST_TRIALS = 100_000
 _ALL_DIFF_LINES = 60_000
 _ALL_LOG_LINES = 12_000
 """Lines over the whole report; a large run shows less of each trial, and the run folder has everything."""
@@ -86,12 +87,17 @@ def collect(root: Path) -> Collected:
         raise UserError(f"lock.json: run_id is {lock.run_id!r}, expected that of manifest.json, {manifest.run_id!r}")
     problems: list[str] = []
     trials = []
+    ids = [agent.id for agent in manifest.agents]
+    if len(set(ids)) < len(ids) or len(set(manifest.tasks)) < len(manifest.tasks):
+        raise UserError("manifest.json: agents or tasks repeat, expected each id once")
     digests = {task.id: task.digest for task in lock.tasks}
     planned_count = len(manifest.tasks) * len(manifest.agents) * manifest.attempts
+    if planned_count > _MOST_TRIALS:
+        raise UserError(f"manifest.json: plans {planned_count} trials, expected at most {_MOST_TRIALS}")
     bounds = _Bounds(
         diff=min(300, max(40, _ALL_DIFF_LINES // planned_count)), log=min(40, max(8, _ALL_LOG_LINES // planned_count))
     )
-    for task_id in dict.fromkeys(manifest.tasks):
+    for task_id in manifest.tasks:
         for agent in manifest.agents:
             for number in range(1, manifest.attempts + 1):
                 folder = run.attempt(task_id, agent.id, number)

@@ -136,9 +136,9 @@ def _consistent(trial: CollectedTrial) -> bool:
         return True
     try:
         found = scoring.ladders(trial.evaluation)
-    except ValueError:
+        score = scoring.score(*found, built=True, unchanged=isinstance(outcome, UnchangedTrial))
+    except (ValueError, ArithmeticError):
         return False
-    score = scoring.score(*found, built=True, unchanged=isinstance(outcome, UnchangedTrial))
     return all(
         _same(one.model_dump(), other.model_dump())
         for one, other in zip((*found, score), (outcome.seen, outcome.unseen, outcome.score), strict=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import DiffLexer
 
-from akarena import files, paths
+from akarena import files, paths, schemas
 from akarena.errors import UserError
 from akarena.records.report import ReportRecord
 from akarena.report import tables
@@ -43,9 +42,8 @@ def render_run(root: Path) -> dict[str, bytes]:
         UserError: The manifest, the lock, the published file or a template is missing or invalid.
     """
     report = build(root)
-    data = json.dumps(report.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
     return {
-        "data.json": f"{data}\n".encode(),
+        "data.json": schemas.to_json(report),
         "report.md": _markdown(report).encode(),
         "report.html": _html(report).encode(),
     }
@@ -109,7 +107,7 @@ def _markdown_table(table: Table) -> str:
     # Whether a package for wide characters is installed must not change the bytes.
     tabulate.WIDE_CHARS_MODE = False
     return tabulate.tabulate(
-        [[markdown(cell.text) for cell in row] for row in table.rows],
+        [["<br>".join(map(markdown, cell.text.split("\n"))) for cell in row] for row in table.rows],
         headers=[markdown(column.label) for column in table.columns],
         tablefmt="pipe",
         disable_numparse=True,
@@ -118,5 +116,5 @@ def _markdown_table(table: Table) -> str:
 
 
 def _anchor(text: str) -> str:
-    """Make a fragment identifier of a task or configuration id."""
-    return re.sub(r"[^a-z0-9_-]+", "-", text.lower())
+    """Make a fragment identifier of a task or configuration id; different ones stay different."""
+    return re.sub(r"[^a-z0-9._-]+", "-", text.lower())

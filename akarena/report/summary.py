@@ -149,11 +149,17 @@ def pair_rows(kept: dict[str, dict[str, list[float]]]) -> list[PairRow]:
     return rows
 
 
-def verdict(rows: Sequence[AgentRow], pairs: Sequence[PairRow], *, speed_measured: bool) -> Verdict:
+def verdict(rows: Sequence[AgentRow], pairs: Sequence[PairRow], floor: float | None) -> Verdict:
     """Answer the question of the run, from the rounded tables.
 
     An agent is best where it beats every other one in the paired comparison. A single agent is compared with the
-    baseline by its ``keep_baseline`` mean. Everything else is inconclusive.
+    baseline by its ``keep_baseline`` mean, which has to be faster by the rule of a single measurement. Everything
+    else is inconclusive.
+
+    Args:
+        rows: Every agent over all tasks.
+        pairs: Their comparisons.
+        floor: Instrument floor of the run; None where the target does not measure speed.
     """
     tested = [row for row in rows if not row.control] or list(rows)
     lines = [_sizes(rows)]
@@ -165,27 +171,28 @@ def verdict(rows: Sequence[AgentRow], pairs: Sequence[PairRow], *, speed_measure
     ]
     if all(row.control for row in rows):
         lines.append("Only controls were run (nop, solution): they test the instrument, not an agent.")
-    if not speed_measured:
+    if floor is None:
         return Verdict(
             answer=Answer.SPEED_NOT_MEASURED,
             headline="Speed not measured on this target: only correctness can be read from this run.",
             lines=tuple(lines),
         )
-    answer, headline = _answer(tested, pairs)
+    answer, headline = _answer(tested, pairs, 1 + max(statistics.LEAST_EFFECT, floor))
     return Verdict(answer=answer, headline=headline, lines=tuple(lines))
 
 
-def _answer(tested: Sequence[AgentRow], pairs: Sequence[PairRow]) -> tuple[Answer, str]:
+def _answer(tested: Sequence[AgentRow], pairs: Sequence[PairRow], least: float) -> tuple[Answer, str]:
     if len(tested) == 1:
         (only,) = tested
         kept = only.keep_baseline
-        if kept and kept.low is not None and kept.high is not None and kept.low > 1:
+        if kept and kept.low is not None and kept.high is not None and kept.low > least:
             return Answer.FASTER_THAN_BASELINE, (
                 f"{only.configuration_id} makes kernels faster: {number(kept.geomean)}x over all planned trials "
                 f"(95 % interval {number(kept.low)} to {number(kept.high)}), wrong and missing ones counted as 1x."
             )
         return Answer.INCONCLUSIVE, (
-            f"Inconclusive: the interval of {only.configuration_id}'s mean speedup includes 1, or there is none."
+            f"Inconclusive: no speedup over the baseline is shown for {only.configuration_id} (its interval would have "
+            f"to lie above {number(rounded(least))}x)."
         )
     for row in tested:
         others = [other.configuration_id for other in tested if other is not row]

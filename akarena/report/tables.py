@@ -24,7 +24,10 @@ NONE = "\u2013"
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell. ``sort`` orders a column of numbers; ``tone`` is a class that colour repeats, never says alone."""
+    """One cell, of one line or several.
+
+    ``sort`` orders a column of numbers; ``tone`` is a class whose colour repeats what the text says.
+    """
 
     text: str
     sort: float | None = None
@@ -189,7 +192,7 @@ def gates(trial: TrialLine, name: str) -> Table:
 def cases(trial: TrialLine, name: str, *, speed: bool) -> Table:
     """The configurations of one trial."""
     heads = ["Configuration", "Kind", "Values", "Candidate"]
-    numbers = ["Error / tolerance", *(["Baseline (us)", "Candidate (us)", "Speedup"] if speed else [])]
+    numbers = ["Error / tolerance", *(["Baseline (µs)", "Candidate (µs)", "Speedup"] if speed else [])]
     rows = []
     for case in trial.cases:
         cells = [
@@ -222,7 +225,7 @@ def provenance(report: ReportRecord) -> list[Table]:
             ["Id", "Agent", "Model", "Effort", "Command", "Replay of"],
             [],
             (
-                [Cell(_plain(value)) for value in (a.id, a.agent, a.model, a.effort, " ".join(a.command), a.replay_of)]
+                [Cell(value or NONE) for value in (a.id, a.agent, a.model, a.effort, a.command, a.replay_of)]
                 for a in found.agents
             ),
         )
@@ -265,20 +268,21 @@ def _interval(value: float | None, low: float | None, high: float | None) -> Cel
     if value is None:
         return Cell(NONE)
     ends = "no interval" if low is None or high is None else f"{number(low)} to {number(high)}"
-    return Cell(f"{number(value)}x ({ends})", value)
+    return Cell(f"{number(value)}x\n({ends})", value)
 
 
 def _rate(one: Rate | None) -> Cell:
     if one is None:
         return Cell(NONE)
-    return Cell(f"{percent(one.rate)} ({one.count}/{one.of}; {percent(one.low)} to {percent(one.high)})", one.rate)
+    ends = f"{percent(one.low)} to {percent(one.high)}"
+    return Cell(f"{percent(one.rate)}, {one.count}/{one.of}\n({ends})", one.rate)
 
 
 def _mean(mean: Mean | None) -> Cell:
     if mean is None:
         return Cell(NONE)
     found = _interval(mean.geomean, mean.low, mean.high)
-    return Cell(f"{found.text}, n = {mean.n}; arithmetic {number(mean.arithmetic)}x", mean.geomean)
+    return Cell(f"{found.text}\nn = {mean.n}, arithmetic {number(mean.arithmetic)}x", mean.geomean)
 
 
 def _reported(value: float | int | None, reported: int, planned: int) -> Cell:
@@ -296,14 +300,15 @@ def _side(side: Side | None) -> Cell:
     without = f", {side.cases_without_number} without a number" if side.cases_without_number else ""
     found = _interval(side.speed.speedup, side.speed.low, side.speed.high)
     arithmetic = NONE if side.arithmetic is None else f"{number(side.arithmetic)}x"
-    return Cell(f"{found.text} {side.reason}; arithmetic {arithmetic}{without}", side.speed.speedup)
+    return Cell(f"{found.text} {side.reason}\narithmetic {arithmetic}{without}", side.speed.speedup)
 
 
 def _heat(cell: TaskCell | None, speed: bool) -> Cell:
     if cell is None:
         return Cell(NONE)
     done = f"{cell.correct_both}/{cell.planned}"
-    words = [f"{count} {word}" for count, word in ((cell.void, "VOID"), (cell.missing, "MISSING")) if count]
+    counts = ((cell.void, "VOID"), (cell.missing, "MISSING"))
+    words = [word if count == cell.planned else f"{count} {word}" for count, word in counts if count]
     if cell.correct_both == 0:
         rest = cell.planned - cell.void - cell.missing
         words = ["FAIL"] * bool(rest) + words

@@ -146,8 +146,10 @@ class _Session:
 
 
 def _text(file: IO[bytes]) -> str:
+    """Give the last line: bubblewrap's message, or the error under a traceback of the launcher."""
     file.seek(0)
-    return file.read()[-2000:].decode(errors="replace").strip()
+    lines = file.read()[-2000:].decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""
 
 
 def _end(process: subprocess.Popen[bytes], status_fd: int) -> None:
@@ -157,7 +159,7 @@ def _end(process: subprocess.Popen[bytes], status_fd: int) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    # The init of the outer pid namespace outlives bubblewrap's monitor by a moment.
+    # Where bubblewrap's monitor was killed, the init of the pid namespace outlives it by a moment.
     first = os.read(status_fd, 4096).split(b"\n")[0]
     pid = first.partition(b'"child-pid": ')[2].partition(b",")[0].strip(b" }")
     if pid.isdigit():

@@ -98,6 +98,7 @@ class Launcher:
         for fd in watched:
             poll.register(fd, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(max(0.0, self._next_event() - time.monotonic()) * 1000 + 1)}
+        _reap()
         for fd in ready & set(alive):
             if alive[fd].result is None:
                 alive[fd].on_readable(fd)
@@ -205,6 +206,13 @@ class Launcher:
         if self._control:
             self._control.close()
             self._control = None
+
+
+def _reap() -> None:
+    """Reap every dead child, orphans too: the launcher is the init of its pid namespace."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def main() -> None:

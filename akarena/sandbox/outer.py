@@ -135,7 +135,15 @@ class Outer:
     def _sandbox(self, binds: list[str], status_fd: int) -> list[str]:
         options = ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"]
         options += ["--unshare-pid", "--unshare-ipc", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-        options += ["--die-with-parent", "--new-session", "--clearenv", "--json-status-fd", str(status_fd)]
+        # The launcher is the init of its pid namespace and reaps: no dead process is left for the host's init.
+        options += [
+            "--as-pid-1",
+            "--die-with-parent",
+            "--new-session",
+            "--clearenv",
+            "--json-status-fd",
+            str(status_fd),
+        ]
         options += ["--proc", "/proc", "--dev", "/dev", "--perms", "1777", "--dir", "/tmp", *binds]
         for name, size in self._scratch_bytes.items():
             size = max(size, _LOW_SIZE_BYTES)

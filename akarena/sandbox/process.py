@@ -165,7 +165,6 @@ class Running:
             self._pump(fd)
         elif fd == self._monitor_pidfd and not self._monitor_dead:
             self._monitor_dead = True
-            _, self._wait_status = os.waitpid(self._monitor_pid, 0)
             # The program ended; what it left behind must not live on.
             self._kill_tree()
             if self._init_pidfd < 0:

@@ -30,12 +30,12 @@ def test_codes_are_distinct_and_fixed() -> None:
         (
             "cluade",
             ["nop", "claude", "codex"],
-            "agent 'cluade' does not exist; did you mean claude? (known: claude, codex, nop)",
+            "agent 'cluade' does not exist; did you mean claude or codex? (known: claude, codex, nop)",
         ),
         (
             "solution2",
             {"solution", "solution1"},
-            "agent 'solution2' does not exist; did you mean solution1 or solution? (known: solution, solution1)",
+            "agent 'solution2' does not exist; did you mean solution or solution1? (known: solution, solution1)",
         ),
         ("xyz", iter(["nop"]), "agent 'xyz' does not exist (known: nop)"),
         ("xyz", [], "agent 'xyz' does not exist (known: none)"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from akarena.expressions import DTYPE_BYTES, ExpressionError, evaluate, evaluate_size
 
-VALUES = {"m": 96, "n": 7, "eps": 1e-5, "dtype": "fp16"}
+VALUES: dict[str, int | float | str] = {"m": 96, "n": 7, "eps": 1e-5, "dtype": "fp16"}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_bytes_of_every_dtype(dtype: str, size: int) -> None:
         ("2 ** 65", "exponent 65 is larger than 64"),
         ("2 ** -65", "exponent -65 is larger than 64"),
         ("(-8) ** 0.5", "is not a number"),
-        ("1e308 * 10", "is not finite"),
+        ("1e308 * 10", "is not finite|is larger than"),
         ("1e999", "is not finite"),
         ("dtype", "is not a number"),
         ("dtype + 1", "dtype|str"),

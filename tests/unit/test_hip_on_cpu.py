@@ -232,7 +232,7 @@ __global__ void pairs(const float* x, float* y, int n) {
   float4 v = make_float4(f.x, f.y, __low2float(h), __bfloat162float(__float2bfloat16(x[1])));
   v = v * 2.0f + make_float4(1, 1, 1, 1);
   *reinterpret_cast<float4*>(y) = v;
-  y[4] = __expf(1.0f) + __fdividef(1.0f, 4.0f) + rsqrtf(4.0f) + min(2, 3.0f) + max(1, 2);
+  y[4] = __expf(1.0f) + __fdividef(1.0f, 4.0f) + rsqrtf(4.0f) + min(2.0f, 3.0f) + max(1u, 2);
   y[5] = __float2int_rn(2.5f) + __float2int_rz(-1e20f) + __uint_as_float(__float_as_uint(0.5f));
 }
 ENTRY(pairs, float, pairs)

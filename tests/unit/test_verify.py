@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from akarena import store
+from akarena import report, store
 from akarena.errors import UserError
 from akarena.store import RunFolder
 from akarena.verify import verify
@@ -99,6 +99,7 @@ ATTEMPT = f"trials/{TASK}/nop/a1/attempt.json"
         ("manifest.json", {"tasks": [TASK, OTHER, TASK]}, f"task {TASK} is listed 2 times"),
         ("manifest.json", {"run_id": "another"}, f"{TRIAL}: run_id is {builders.RUN_ID}, expected another"),
         ("manifest.json", {"schema_version": 7}, "schema_version 7 is not known; this akarena reads 1"),
+        ("manifest.json", {"attempts": 10**12}, "plans 4000000000000 attempts, expected at most 100000"),
         ("manifest.json", {"tries": 1}, f"{ATTEMPT}: has more tries than manifest.json allows (1)"),
         ("seed.json", {"seed": "0" * 64}, "is not the seed that manifest.json committed to"),
         ("seed.json", {"seed_source": "chosen"}, "seed.json: seed_source differs from manifest.json"),
@@ -213,6 +214,15 @@ def test_a_linked_record_is_found_and_not_read(run: RunFolder) -> None:
 def test_control_characters_do_not_reach_the_terminal(run: RunFolder) -> None:
     (run.root / "\x1b[2J").write_text("")
     assert found(run, seal=False) == ["'\\x1b[2J': is not a regular file with a plain name"]
+
+
+def test_a_rendered_report_verifies_and_an_edit_of_it_does_not(run: RunFolder) -> None:
+    report.write_report(run.root)
+    assert found(run, seal=False) == []
+    path = run.report / "report.md"
+    path.write_text(path.read_text().replace("softmax", "softmix", 1))
+    (finding,) = found(run, seal=False)
+    assert finding.startswith("report/report.md: differs from the report of these records, first in line ")
 
 
 class TestReport:

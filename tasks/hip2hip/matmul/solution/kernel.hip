@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(kAddThreads) add_parts(float* __restrict__ c, 
         return;
     }
     float sum = 0.0f;
-#pragma unroll 4
+#pragma unroll 8
     for (int part = 0; part < parts; ++part) {
         sum += workspace[part * count + index];
     }
@@ -221,9 +221,10 @@ inline int ceil_div(int a, int b) { return (a + b - 1) / b; }
 // Estimated cycles of each tile and split; the cheapest wins. Figures in cycles and values are of one multiprocessor.
 inline Plan choose(int m, int n, int k) {
     constexpr float kRate = 128.0f;           // multiply-adds a cycle
-    constexpr float kStepLatency = 25.0f;     // one step along k in a block that is alone
+    constexpr float kStepLatency = 45.0f;     // one step along k in a block that is alone
     constexpr float kBlockLatency = 1500.0f;  // first load and last store of a block
     constexpr float kAddLatency = 3500.0f;    // one more launch
+    constexpr float kPartLatency = 40.0f;     // one more term in it
     constexpr float kBytes = 12.0f;           // memory traffic a cycle
     Plan best = {0, 1, k};
     float best_cycles = 3.4e38f;
@@ -245,7 +246,7 @@ inline Plan choose(int m, int n, int k) {
             const float latency = k_part * kStepLatency;
             float cycles = (work > latency ? work : latency) + kBlockLatency;
             if (parts > 1) {
-                cycles += kAddLatency + 8.0f * parts * outputs / (kBytes * kUnits);
+                cycles += kAddLatency + kPartLatency * parts + 8.0f * parts * outputs / (kBytes * kUnits);
             }
             if (cycles < best_cycles) {
                 best_cycles = cycles;

@@ -49,8 +49,8 @@ __device__ inline float dot(float4 a, float4 b, float sum) {
 
 // DIM: head_dim rounded up. ROWS: queries of a thread.
 template <int DIM, int ROWS>
-__global__ __launch_bounds__(kThreads) void tiled(float* out, const float* q, const float* k, const float* v, int seq,
-                                                  int head_dim, float scale) {
+__global__ __launch_bounds__(kThreads, 3) void tiled(float* out, const float* q, const float* k, const float* v,
+                                                     int seq, int head_dim, float scale) {
   constexpr int kQueries = kDown * ROWS;
   constexpr int kChunk = DIM == 128 ? 64 : DIM;  // head columns of the keys in LDS
   constexpr int kDimVectors = DIM / 4;
@@ -115,11 +115,13 @@ __global__ __launch_bounds__(kThreads) void tiled(float* out, const float* q, co
     for (int chunk = 0; chunk < DIM; chunk += kChunk) {
       __syncthreads();
 #pragma unroll
-      for (int i = thread; i < kKeys * kChunkVectors; i += kThreads) {
+      for (int n = 0; n < kKeys * kChunkVectors / kThreads; ++n) {
+        const int i = thread + n * kThreads;
         const int row = i / kChunkVectors, column = i % kChunkVectors;
         float4 x = zero4();
         if (first_key + row < seq && chunk + column * 4 < head_dim) {
-          x = *reinterpret_cast<const float4*>(k + static_cast<size_t>(first_key + row) * head_dim + chunk + column * 4);
+          const float* key = k + static_cast<size_t>(first_key + row) * head_dim;
+          x = *reinterpret_cast<const float4*>(key + chunk + column * 4);
         }
         shared[row * kChunkVectors + (column ^ (row / kKeysEach & 7))] = x;
       }

@@ -4,9 +4,7 @@ import torch
 from torch.nn import functional
 
 
-def forward(
-    x: torch.Tensor, w1: torch.Tensor, b1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor
-) -> torch.Tensor:
+def forward(x: torch.Tensor, w1: torch.Tensor, b1: torch.Tensor, w2: torch.Tensor, b2: torch.Tensor) -> torch.Tensor:
     """Return the block's output.
 
     Args:

@@ -3,10 +3,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Two launches of one kernel: a linear layer for few tokens, with GELU at its end in the first. Each weight is read once,
-// as float4, two steps ahead of its use; the tokens sit in LDS in pieces of some columns, and all tokens are
-// accumulated in registers for each weight. Where the rows are too few to fill the device, several blocks share a
-// tile of rows, each with a part of the columns; the last of them to finish adds the parts up.
+// Two launches of one kernel: a linear layer for few tokens, with GELU at its end in the first. Each weight is read
+// once, as float4, two steps ahead of its use; the tokens sit in LDS in pieces of some columns, and all tokens are
+// accumulated in registers for each weight. Where the rows are too few to fill the device, several blocks share a tile
+// of rows, each with a part of the columns; the last of them to finish adds the parts up.
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -240,9 +241,11 @@ __attribute__((noinline)) inline void run(Launch& launch) {
     const FaultReports reports;
     const BlockOrder order(launch.blocks, launch.seed);
     std::vector<std::thread> helpers;
-    const std::uint64_t wanted = std::min<std::uint64_t>(worker_limit(), launch.blocks);
+    // To start an operating system thread takes as long as to run a few thousand short GPU threads.
+    const std::uint64_t threads = launch.blocks * launch.block.x * launch.block.y * launch.block.z;
+    const std::uint64_t wanted = std::min({std::uint64_t{worker_limit()}, launch.blocks, 1 + threads / 4096});
     try {
-      while (helpers.size() + 1 < wanted) helpers.emplace_back([&] { work(launch, order); });
+      while (helpers.size() + 1 < wanted) helpers.emplace_back(work, std::ref(launch), std::cref(order));
     } catch (const std::system_error&) {
       // A limit on threads: fewer of them do the work.
     }

@@ -38,8 +38,7 @@ class Random {
       const std::uint64_t word = next();
       std::memcpy(begin, &word, 8);
     }
-    const std::uint64_t word = next();
-    std::memcpy(begin, &word, static_cast<std::size_t>(end - begin));
+    for (; begin != end; ++begin) *begin = static_cast<char>(next());
   }
 
  private:
@@ -47,7 +46,8 @@ class Random {
 };
 
 // All `__shared__` variables of this library, for the calling thread: they are thread-local and have no initial
-// value, so they are what lies behind the initialised part of the library's thread-local block.
+// value, so they are what lies behind the initialised part of the library's thread-local block. (In a program that is
+// linked statically the C library's own variables lie there too: that is not supported.)
 inline Range find_static_shared() {
   Range found;
 #ifndef HIP_ON_CPU_ASAN
