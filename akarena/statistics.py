@@ -213,11 +213,7 @@ def clustered_geometric_mean(
 ) -> Interval | None:
     """Geometric mean of speedups over all attempts, by ``clustered_mean`` on the log scale."""
     logs = {task: np.log(_positive(v, task, 0)).tolist() for task, v in speedups.items()}
-    interval = clustered_mean(logs, confidence=confidence, seed=seed)
-    if interval is None:
-        return None
-    # A t quantile of two tasks can exceed the range of exp; such an end says nothing anyway.
-    return Interval(*(math.exp(min(max(x, -600.0), 600.0)) for x in (interval.point, interval.low, interval.high)))
+    return _exponential(clustered_mean(logs, confidence=confidence, seed=seed))
 
 
 def paired_comparison(
@@ -236,9 +232,8 @@ def paired_comparison(
     )
     if len(shared) < 2:
         return PairedComparison(len(shared), None, None)
-    ratio = clustered_geometric_mean(
-        {task: [math.exp(d)] for task, d in zip(shared, differences, strict=True)}, seed=seed
-    )
+    by_task = {task: [float(d)] for task, d in zip(shared, differences, strict=True)}
+    ratio = _exponential(clustered_mean(by_task, seed=seed))
     return PairedComparison(len(shared), ratio, _sign_flip_p(differences, seed))
 
 
@@ -292,6 +287,13 @@ def _positive(values: Sequence[float], name: str, least: int) -> NDArray[np.floa
     if not bool(np.all(np.isfinite(array) & (array > 0))):
         raise ValueError(f"{name} holds a number that is not positive and finite")
     return array
+
+
+def _exponential(interval: Interval | None) -> Interval | None:
+    if interval is None:
+        return None
+    # With two tasks the quantile is so large that an end can exceed the range of exp; it says nothing anyway.
+    return Interval(*(math.exp(min(max(x, -600.0), 600.0)) for x in (interval.point, interval.low, interval.high)))
 
 
 def _widened(interval: Interval, floor: float) -> Interval:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+import sys
 from collections.abc import Callable
 
 import torch
@@ -61,6 +63,7 @@ def run(job: Job, control: Control) -> Calibration:
         round_trips += [side.worker.echo(job.call_seconds) * 1e6 for _ in range(100)]
         side.worker.stop()
         memory.close()
+    print(json.dumps(medians), file=sys.stderr)
     empty, *real = job.configurations
     floor = max(
         (max(medians[case.id]) - min(medians[case.id])) / statistics.median(medians[case.id]) for case in real

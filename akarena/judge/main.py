@@ -5,19 +5,24 @@ from __future__ import annotations
 import ctypes
 import gc
 import json
+import os
 import sys
 
-from akarena.judge import correctness
-from akarena.judge.job import JOB, ORACLE, Job, Mode
-from akarena.sandbox.control import Control
-
 _PR_SET_DUMPABLE = 4
+_UNLIKE_ANY_WORKER = 64
+"""A process number that no worker has in its own pid namespace, where numbers start from 1."""
 
 
 def main() -> None:
     """Run the job that was mounted into this sandbox."""
+    _move_to_other_number()
     # What this process holds is secret, so no other process may read its memory.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    # torch is imported by these, and must not be before the fork.
+    from akarena.judge import correctness
+    from akarena.judge.job import JOB, ORACLE, Job, Mode
+    from akarena.sandbox.control import Control
+
     job = Job.model_validate_json(JOB.read_bytes())
     control = Control()
     # A collection in the middle of a block would be measured.
@@ -33,3 +38,20 @@ def main() -> None:
         evaluation, samples = Judgement(job, control, reference).run()
         answer = {"evaluation": evaluation.model_dump(mode="json"), "samples": samples.model_dump(mode="json")}
     sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
+
+
+def _move_to_other_number() -> None:
+    """Go on in a child whose process number is far from any worker's; the parent only passes its exit code on.
+
+    The CUDA driver refuses a memory handle whose exporter has the importer's own process number, taking the two for one
+    process. Judge and workers live in pid namespaces of their own, where each would be number 2.
+    """
+    while True:
+        child = os.fork()
+        if child == 0:
+            if os.getpid() >= _UNLIKE_ANY_WORKER:
+                return
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if child >= _UNLIKE_ANY_WORKER:
+            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)

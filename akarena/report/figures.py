@@ -76,8 +76,8 @@ def _curve(agents: Sequence[str], trials: Sequence[TrialLine]) -> Plot:
         "are in the table of agents."
     )
     speeds = [
-        [_cell_speed(trial, "seen") for trial in trials if trial.status == "judged"],
-        [trial.overall for trial in trials if trial.status == "judged"],
+        [_fast(trial)[0] for trial in trials],
+        [_fast(trial)[1] for trial in trials],
     ]
     present = [speed for side in speeds for speed in side if speed is not None]
     low, high = min([0.5, *(s / 1.2 for s in present)]), max([2.5, *(s * 1.2 for s in present)])
@@ -93,7 +93,7 @@ def _curve(agents: Sequence[str], trials: Sequence[TrialLine]) -> Plot:
                 x = [low, *values, high]
                 y = [len(values) / len(mine), *((len(values) - 1 - i) / len(mine) for i in range(len(values)))]
                 dash, colour = _pick(_DASHES, position), _pick(_COLOURS, position)
-                axes.step(x, [*y, y[-1]], where="post", label=agent, linestyle=dash, color=colour)
+                axes.step(x, [*y, y[-1]], where="post", label=_short(agent), linestyle=dash, color=colour)
             axes.axvline(1, color=_INK, linewidth=0.8)
             axes.set(xlim=(low, high), ylim=(0, 1.03), xlabel=f"p ({label})")
             _log_axis(axes, "x", low, high)
@@ -121,7 +121,7 @@ def _scatter(agents: Sequence[str], trials: Sequence[TrialLine]) -> Plot:
             if points:
                 x, y = zip(*points, strict=True)
                 marker, colour = _pick(_MARKERS, position), _pick(_COLOURS, position)
-                axes.plot(x, y, linestyle="none", marker=marker, fillstyle="none", label=agent, color=colour)
+                axes.plot(x, y, linestyle="none", marker=marker, fillstyle="none", label=_short(agent), color=colour)
         axes.set(xlim=(low, high), ylim=(low, high), xlabel="speedup, seen", ylabel="speedup, unseen")
         axes.set_aspect("equal")
         for name in ("x", "y"):
@@ -157,7 +157,7 @@ def _intervals(trials: Sequence[TrialLine], part: int, parts: int) -> Plot:
             )  # fmt: skip
             ends += [end for _, cell in cells for end in (cell.low, cell.high)]
         axes.axvline(1, color=_INK, linewidth=0.8)
-        labels = [f"{trial.task_id} / {trial.configuration_id} / a{trial.attempt}" for trial in trials]
+        labels = [f"{_short(trial.task_id)} / {_short(trial.configuration_id)} / a{trial.attempt}" for trial in trials]
         axes.set_yticks(range(len(trials)), labels)
         axes.set_ylim(len(trials) - 0.5, -0.5)
         low, high = min(ends) / 1.1, max(ends) * 1.1
@@ -197,6 +197,10 @@ def _inline(svg: str, name: str, title: str, description: str) -> str:
     )
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= 32 else f"{name[:15]}...{name[-14:]}"
+
+
 def _pick(choices: Sequence[str], position: int) -> str:
     return choices[position % len(choices)]
 
@@ -220,7 +224,10 @@ def _log_axis(axes: Axes, name: str, low: float, high: float) -> None:
 
 def _cell(trial: TrialLine, side: str) -> SpeedCell | None:
     part = trial.seen if side == "seen" else trial.unseen
-    return part.speed if part else None
+    if part is None or part.speed is None:
+        return None
+    speed = part.speed
+    return SpeedCell(speedup=_drawn(speed.speedup), low=_drawn(speed.low), high=_drawn(speed.high))
 
 
 def _cell_speed(trial: TrialLine, side: str) -> float | None:
@@ -232,4 +239,9 @@ def _fast(trial: TrialLine) -> tuple[float | None, float | None]:
     """Seen and overall speedup as fast_p counts them."""
     if trial.status != "judged":
         return None, None
-    return _cell_speed(trial, "seen"), trial.overall
+    return _cell_speed(trial, "seen"), None if trial.overall is None else _drawn(trial.overall)
+
+
+def _drawn(speed: float) -> float:
+    """Keep a speed on the paper: a foreign run may state one that no axis can hold. The tables show it as it is."""
+    return min(max(speed, 1e-4), 1e4)

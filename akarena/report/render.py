@@ -50,7 +50,13 @@ def render_run(root: Path) -> dict[str, bytes]:
 
 
 def write_report(root: Path) -> list[Path]:
-    """Render a run folder into its ``report/``, replacing what is there, and return the files written."""
+    """Render a run folder into its ``report/``, replacing what is there, and return the files written.
+
+    Raises:
+        UserError: As ``render_run``, or ``report`` is a link, which could lead out of a foreign run folder.
+    """
+    if (root / "report").is_symlink():
+        raise UserError(f"{root / 'report'}: is a link, expected a folder or nothing")
     written = []
     for name, data in render_run(root).items():
         path = root / "report" / name

@@ -140,7 +140,7 @@ def test_any_text_keeps_its_lines_or_is_refused(source: str) -> None:
         result = rewrite(text)
     except ValueError as error:
         result = str(error) + "\n" * text.count("\n")
-        assert result.startswith("line ")  # noqa: PT017
+        assert result.startswith("line ")
     assert result.count("\n") == text.count("\n")
 
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,14 @@ import pytest
 
 from akarena import store
 from akarena.errors import UserError
-from akarena.records import LockRecord
-from akarena.records.report import AgentRow, Answer, ReportRecord, TrialLine
+from akarena.records import LockRecord, ManifestRecord
+from akarena.records.report import AgentRow, Answer, PublishedRecord, ReportRecord, TrialLine
 from akarena.records.task import TargetName
 from akarena.report import render_run, write_report
 from akarena.report.build import build
+from akarena.report.figures import plots
+from akarena.report.published import published_cells
+from tests.unit import builders
 from tests.unit.builders import build_run, digest
 
 SOFTMAX, NORM, GELU = "hip2hip/softmax", "triton2triton/rms_norm", "pytorch2hip/gelu"
@@ -98,6 +102,42 @@ def test_write_report_replaces_and_leaves_the_sums_whole(tmp_path: Path) -> None
     assert write_report(run.root) == written
     assert {path.name: path.read_bytes() for path in written} == render_run(run.root)
     assert store.check_sums(run) == []
+
+
+def test_write_report_does_not_follow_a_link(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run", seal=False)
+    (tmp_path / "outside").mkdir()
+    run.report.symlink_to(tmp_path / "outside")
+    with pytest.raises(UserError, match="is a link"):
+        write_report(run.root)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_every_number_is_rounded_in_the_data(tmp_path: Path) -> None:
+    build_run(tmp_path / "run", agents=("cursor", "claude", "nop"), outcomes={(SOFTMAX, "claude", 1): ["slower"]})
+    found: list[float] = []
+
+    def keep(text: str) -> float:
+        found.append(float(text))
+        return found[-1]
+
+    json.loads(render_run(tmp_path / "run")["data.json"], parse_float=keep)
+    assert len(found) > 300
+    assert all(value == float(f"{value:.4g}") for value in found)
+
+
+def test_plots_are_labelled_and_inline(tmp_path: Path) -> None:
+    build_run(tmp_path / "run", agents=("cursor", "claude"))
+    found = plots(build(tmp_path / "run"))
+    assert [plot.id for plot in found] == ["fast-p", "seen-unseen", "intervals-1"]
+    for plot in found:
+        assert plot.svg.startswith("<svg ")
+        assert f'aria-labelledby="{plot.id}-title {plot.id}-desc"' in plot.svg
+        assert f'<title id="{plot.id}-title">{plot.title}</title>' in plot.svg
+        assert "<metadata" not in plot.svg
+        ids = set(re.findall(r'\bid="([^"]+)"', plot.svg))
+        assert all(name.startswith(f"{plot.id}-") for name in ids)
+        assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', plot.svg)) <= ids
 
 
 def test_f31_a_missing_trial_stays_in_every_rate(tmp_path: Path) -> None:
@@ -333,3 +373,53 @@ def test_published_numbers_stand_beside_ours_with_a_reason(tmp_path: Path) -> No
         assert not cell.comparable
     unmatched = [cell for cell in report.published if cell.published_agent == "cursor/composer-2"]
     assert all(cell.reasons[0] == "this agent and model were not run" for cell in unmatched)
+
+
+def test_a_number_is_comparable_only_under_the_same_conditions(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run", tasks=(SOFTMAX,), agents=("claude",), seal=False)
+    rows = build(run.root).by_category
+    source = Path(__file__).parents[2] / "reports" / "published" / "agentkernelarena.json"
+    published = PublishedRecord.model_validate_json(source.read_bytes())
+    manifest = builders.manifest((SOFTMAX,), ("claude",), 3, TargetName.ROCM)
+    agents = (manifest.agents[0].model_copy(update={"model": "Claude Opus 4.6"}),)
+    manifest = manifest.model_copy(update={"agent_wall_seconds": 3600.0, "contract_in_prompt": False, "agents": agents})
+    same = {"target": TargetName.ROCM, "architecture": "gfx942:sramecc+:xnack-", "device": "AMD Instinct MI300X"}
+    lock = builders.lock((SOFTMAX,), TargetName.ROCM).model_copy(update=same)
+    alike = published.model_copy(update={"same_tasks": True, "tasks": dict.fromkeys(published.tasks, 1)})
+
+    def reasons(
+        published: PublishedRecord, manifest: ManifestRecord = manifest, lock: LockRecord = lock
+    ) -> tuple[str, ...]:
+        cells = published_cells(published, manifest, lock, rows)
+        cell = next(cell for cell in cells if cell.ours_agent == "claude")
+        assert cell.comparable is (not cell.reasons)
+        return cell.reasons
+
+    assert reasons(alike) == ()
+    assert reasons(published) == (
+        "other tasks: those of this repository were written anew",
+        "1 tasks in this category, not 24",
+    )
+    other = lock.model_copy(update={"target": TargetName.CUDA, "architecture": "sm_90", "device": "NVIDIA H200"})
+    assert reasons(alike, lock=other) == ("other hardware: NVIDIA H200 (cuda), not AMD Instinct MI300X (gfx942)",)
+    assert reasons(alike, lock=lock.model_copy(update={"device": "AMD Instinct MI300A"}))[0].startswith("other device")
+    assert reasons(alike, manifest=manifest.model_copy(update={"attempts": 1})) == ("attempts: 1, not 3",)
+    short = manifest.model_copy(update={"agent_wall_seconds": 1800.0, "contract_in_prompt": True})
+    assert reasons(alike, manifest=short) == (
+        "agents had 1800 s, not 3600 s",
+        "the prompt states which sizes are legal",
+    )
+
+
+def test_long_names_and_absurd_speeds_can_be_drawn(tmp_path: Path) -> None:
+    names = ("c" * 64, "d" + "e" * 63)
+    run = build_run(tmp_path / "run", tasks=("triton2triton/" + "t" * 64, NORM), agents=names, seal=False)
+    for index, attempt in enumerate(run.attempts()):
+        path = attempt.try_folder(1).trial
+        document = json.loads(path.read_bytes())
+        for side in ("seen", "unseen"):
+            document[side] |= {"geomean_speedup": (1e-300, 1e150)[index % 2], "low": 5e-324, "high": 1.7e308}
+        path.write_text(json.dumps(document))
+    rendered = render_run(run.root)
+    assert b"inf" not in rendered["report.html"].split(b"<svg", 1)[1].split(b"</svg>", 1)[0]
+    assert b"1e+150x" in rendered["report.html"]

@@ -288,7 +288,8 @@ class Worker {
     if (other) {
       const uint3 &a = first->index, &b = other->index;
       current_->fail(kLaunchFailure, &block_index,
-                     "barrier divergence: thread (%u,%u,%u) waits in __syncthreads at %s:%d, thread (%u,%u,%u) at %s:%d",
+                     "barrier divergence: thread (%u,%u,%u) waits in __syncthreads at %s:%d, "
+                     "thread (%u,%u,%u) at %s:%d",
                      a.x, a.y, a.z, first->site.file, first->site.line, b.x, b.y, b.z, other->site.file,
                      other->site.line);
       return false;

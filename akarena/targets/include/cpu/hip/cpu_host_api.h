@@ -51,7 +51,8 @@ inline hipError_t hipMemcpy(void* to, const void* from, std::size_t bytes, hipMe
   std::memmove(to, from, bytes);
   return hipSuccess;
 }
-inline hipError_t hipMemcpyAsync(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind, hipStream_t = nullptr) {
+inline hipError_t hipMemcpyAsync(void* to, const void* from, std::size_t bytes, hipMemcpyKind kind,
+                                 hipStream_t = nullptr) {
   return hipMemcpy(to, from, bytes, kind);
 }
 inline hipError_t hipMemset(void* to, int value, std::size_t bytes) {
@@ -123,7 +124,7 @@ inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* properties, int device
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "HIP on a CPU");
   std::snprintf(properties->gcnArchName, sizeof properties->gcnArchName, "cpu");
-  properties->totalGlobalMem = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  properties->totalGlobalMem = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
   properties->sharedMemPerBlock = properties->maxSharedMemoryPerMultiProcessor = hip_on_cpu::kMaxSharedBytes;
   properties->regsPerBlock = 65536;
   properties->warpSize = warpSize;
@@ -140,8 +141,8 @@ inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* properties, int device
 }
 template <class F>
 hipError_t hipFuncSetAttribute(F, hipFuncAttribute attribute, int value) {
-  const bool too_much = attribute == hipFuncAttributeMaxDynamicSharedMemorySize && value > static_cast<int>(hip_on_cpu::kMaxSharedBytes);
-  return too_much ? hipErrorInvalidValue : hipSuccess;
+  if (attribute != hipFuncAttributeMaxDynamicSharedMemorySize) return hipSuccess;
+  return value > static_cast<int>(hip_on_cpu::kMaxSharedBytes) ? hipErrorInvalidValue : hipSuccess;
 }
 template <class F>
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, F, int block_threads, std::size_t) {

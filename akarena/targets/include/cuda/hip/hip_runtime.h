@@ -81,7 +81,8 @@ struct hipDeviceProp_t : cudaDeviceProp {
 inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* properties, int device) {
   *properties = hipDeviceProp_t();
   if (const cudaError_t error = cudaGetDeviceProperties(properties, device)) return error;
-  std::snprintf(properties->gcnArchName, sizeof properties->gcnArchName, "sm_%d%d", properties->major, properties->minor);
+  std::snprintf(properties->gcnArchName, sizeof properties->gcnArchName, "sm_%d%d", properties->major,
+                properties->minor);
   properties->maxSharedMemoryPerMultiProcessor = properties->sharedMemPerMultiprocessor;
 #if CUDART_VERSION >= 13000
   cudaDeviceGetAttribute(&properties->clockRate, cudaDevAttrClockRate, device);
