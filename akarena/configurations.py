@@ -182,9 +182,7 @@ def draw(
 
 def _volume(where: Space, values: Mapping[str, Value]) -> int:
     """Size of a problem: the bytes of its tensors, whatever their dtype would be."""
-    widest = {
-        name: ("fp32" if isinstance(axis, DTypeAxis) else values[name]) for name, axis in where.task.axes.items()
-    }
+    widest = {name: ("fp32" if isinstance(axis, DTypeAxis) else values[name]) for name, axis in where.task.axes.items()}
     return set_bytes(where.task, widest)
 
 

@@ -14,6 +14,11 @@ from typing import Any
 
 Number = int | float
 
+MAX_LENGTH = 300
+"""Longest expression."""
+_LARGEST = 1e300
+"""Largest magnitude of any intermediate result; it also keeps towers of powers short."""
+
 DTYPE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int64": 8, "int32": 4, "int8": 1, "uint8": 1}
 
 
@@ -75,6 +80,8 @@ def evaluate(text: str, values: Mapping[str, Number | str]) -> Number:
     Raises:
         ExpressionError: The text is not such an expression; the message says why.
     """
+    if len(text) > MAX_LENGTH:
+        raise ExpressionError(f"longer than {MAX_LENGTH} characters")
     try:
         tree = ast.parse(text, mode="eval")
         result = _visit(tree.body, values)
@@ -99,6 +106,15 @@ def evaluate_size(text: str, values: Mapping[str, Number | str]) -> int:
     return int(result)
 
 
+def _arithmetic(operation: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    if isinstance(left, str) or isinstance(right, str):
+        raise ExpressionError("a dtype is no number")
+    result = operation(left, right)
+    if abs(result) > _LARGEST:
+        raise ExpressionError(f"an intermediate result is larger than {_LARGEST:g}")
+    return result
+
+
 def _visit(node: ast.expr, values: Mapping[str, Number | str]) -> Any:
     match node:
         case ast.Constant(value=bool()):
@@ -114,7 +130,7 @@ def _visit(node: ast.expr, values: Mapping[str, Number | str]) -> Any:
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return not _visit(operand, values)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_visit(left, values), _visit(right, values))
+            return _arithmetic(_BINARY[type(op)], _visit(left, values), _visit(right, values))
         case ast.BoolOp(op=op, values=parts):
             results = [bool(_visit(part, values)) for part in parts]
             return all(results) if isinstance(op, ast.And) else any(results)

@@ -109,7 +109,9 @@ class Court:
             task.digest,
             candidate_digest,
             cases,
-            SideJob(kind=baseline_kind, path=_loaded(baseline_kind, task.baseline.name), entry=_entry(task, baseline_kind)),
+            SideJob(
+                kind=baseline_kind, path=_loaded(baseline_kind, task.baseline.name), entry=_entry(task, baseline_kind)
+            ),
             SideJob(kind=candidate_kind, path=_loaded(candidate_kind, editable), entry=task.record.entry),
         )
         sources = {Process.BASELINE: task.baseline, Process.CANDIDATE: candidate / editable}
@@ -128,7 +130,9 @@ class Court:
         job = self._job(Mode.CALIBRATE, task, "0" * 64, "0" * 64, cases, side, side)
         sources = {Process.BASELINE: kernel, Process.CANDIDATE: kernel}
         text, log = self._execute(job, sources, kernel, cancel)
-        import sys; print(log[-1500:], file=sys.stderr)
+        import sys
+
+        print(log[-1500:], file=sys.stderr)
         try:
             return Calibration.model_validate_json(json.dumps(json.loads(text)["calibration"]))
         except (ValueError, KeyError) as error:
@@ -178,7 +182,9 @@ class Court:
             return Verdict(None, None, VoidReason.JUDGE_TIMEOUT, str(error))
         try:
             answer = json.loads(text)
-            evaluation = schemas.parse(EvaluationRecord, json.dumps(answer["evaluation"]).encode(), "the judge's answer")
+            evaluation = schemas.parse(
+                EvaluationRecord, json.dumps(answer["evaluation"]).encode(), "the judge's answer"
+            )
             samples = schemas.parse(SamplesRecord, json.dumps(answer["samples"]).encode(), "the judge's answer")
         except (ValueError, KeyError, TypeError):
             return Verdict(None, None, VoidReason.JUDGE_CRASHED, log)
@@ -198,9 +204,7 @@ class Court:
             raise InfrastructureError(f"the judge could not be started: {result.detail}")
         return result.stdout.decode(errors="replace"), f"{result.end.value} {result.exit_code} {result.detail}\n{log}"
 
-    def _processes(
-        self, job: Job, sources: dict[Process, Path], oracle: Path, scratch: Path
-    ) -> dict[str, Command]:
+    def _processes(self, job: Job, sources: dict[Process, Path], oracle: Path, scratch: Path) -> dict[str, Command]:
         empty = scratch / "empty"
         empty.mkdir()
         (scratch / "job.json").write_text(job.model_dump_json())

@@ -65,9 +65,7 @@ def run(job: Job, control: Control) -> Calibration:
         memory.close()
     print(json.dumps(medians), file=sys.stderr)
     empty, *real = job.configurations
-    floor = max(
-        (max(medians[case.id]) - min(medians[case.id])) / statistics.median(medians[case.id]) for case in real
-    )
+    floor = max((max(medians[case.id]) - min(medians[case.id])) / statistics.median(medians[case.id]) for case in real)
     work = torch.ones(1 << 20, device="cuda")
     return Calibration(
         instrument_floor=_rounded(floor),

@@ -107,7 +107,12 @@ class Clock:
         for slot in self._view.layout.slots:
             if isinstance(slot.argument, InputArgument):
                 source = inputs.generator(
-                    self._side.device, self._job.nonce, self._side.name, "pool", slot.argument.name, self._secret.random()
+                    self._side.device,
+                    self._job.nonce,
+                    self._side.name,
+                    "pool",
+                    slot.argument.name,
+                    self._secret.random(),
                 )
                 # A little longer than all copies together: each replay takes it from another start.
                 length = slot.count * sets + min(slot.count, 1 << 20) + 64

@@ -250,9 +250,7 @@ class Judgement:
             for configuration in own
         ]
 
-    def _candidate_on(
-        self, configuration: Configuration, baseline: Errors
-    ) -> correctness.CaseCorrect | CaseIncorrect:
+    def _candidate_on(self, configuration: Configuration, baseline: Errors) -> correctness.CaseCorrect | CaseIncorrect:
         try:
             self._candidate.start()
             checked = correctness.check(self._candidate, self._reference, configuration.values, baseline)
@@ -351,4 +349,3 @@ class Judgement:
             baseline_alone_after_us=tuple(self._after),
             idle_probe_us=tuple(round(us, 1) for us in (self._probe.seen_us if self._probe else [])),
         )
-

@@ -106,9 +106,7 @@ class Side:
         view.poison(word)
         synchronize(self.device)
         self._call(first)
-        outputs = {
-            slot.argument.name: view.copy_of(slot, 0).clone() for slot in view.layout.slots if slot.is_output
-        }
+        outputs = {slot.argument.name: view.copy_of(slot, 0).clone() for slot in view.layout.slots if slot.is_output}
         for slot in view.layout.slots:
             if not slot.is_output and not _same_bytes(view.copy_of(slot, 0), given[slot.argument.name]):
                 raise WorkerFault(FailReason.INPUT_CHANGED, f"input {slot.argument.name} was changed")

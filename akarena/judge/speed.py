@@ -208,7 +208,9 @@ def _measured(
     )
 
 
-def time_alone(job: Job, side: Side, values: dict[str, Value], calibration: Calibration, probe: IdleProbe) -> list[float]:
+def time_alone(
+    job: Job, side: Side, values: dict[str, Value], calibration: Calibration, probe: IdleProbe
+) -> list[float]:
     """Time one side by itself on one configuration; returns microseconds per call of each block."""
     clock = Clock(job, side, values, calibration.cache_bytes, ARENA_BYTES)
     try:

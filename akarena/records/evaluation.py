@@ -45,7 +45,7 @@ class Kind(StrEnum):
 class Configuration(Part):
     """One set of sizes, dtypes and scalars."""
 
-    id: str = Field(pattern=r"^(seen|unseen)-\d{1,2}$")
+    id: str = Field(pattern=r"^(seen|unseen)-[0-9]{1,2}$")
     """Split and position."""
     split: Split
     """Seen or unseen."""

@@ -68,8 +68,8 @@ class ManifestRecord(Record):
     sandbox: Slug
     agents: tuple[AgentConfiguration, ...] = Field(min_length=1)
     tasks: tuple[TaskId, ...] = Field(min_length=1)
-    attempts: PositiveInt
-    tries: PositiveInt
+    attempts: int = Field(ge=1, le=1000)
+    tries: int = Field(ge=1, le=10)
     """Most tries of an attempt; only void ones are tried again."""
     agent_wall_seconds: PositiveFloat
     check_calls: int = Field(ge=0)

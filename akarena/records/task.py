@@ -98,9 +98,7 @@ class IntegersDistribution(Part):
     """First value that is not drawn."""
 
 
-Distribution = Annotated[
-    NormalDistribution | UniformDistribution | IntegersDistribution, Field(discriminator="kind")
-]
+Distribution = Annotated[NormalDistribution | UniformDistribution | IntegersDistribution, Field(discriminator="kind")]
 
 
 class InputArgument(Part):
@@ -141,9 +139,7 @@ class ScalarArgument(Part):
     name: Identifier
 
 
-Argument = Annotated[
-    InputArgument | OutputArgument | SizeArgument | ScalarArgument, Field(discriminator="role")
-]
+Argument = Annotated[InputArgument | OutputArgument | SizeArgument | ScalarArgument, Field(discriminator="role")]
 
 
 class SizeAxis(Part):

@@ -78,9 +78,7 @@ class LadderNotJudged(Part):
     reason: SkipReason
 
 
-Ladder = Annotated[
-    LadderMeasured | LadderCorrect | LadderIncorrect | LadderNotJudged, Field(discriminator="state")
-]
+Ladder = Annotated[LadderMeasured | LadderCorrect | LadderIncorrect | LadderNotJudged, Field(discriminator="state")]
 
 
 class Score(Part):
@@ -139,12 +137,20 @@ class UnchangedTrial(_WithCandidate):
     score: Score
 
 
+class NotBuiltScore(Part):
+    """The scores of a candidate that did not become a program."""
+
+    paper_score: Literal[0] = 0
+    bounded_reward: Literal[0] = 0
+    won: Literal[False] = False
+
+
 class NotBuiltTrial(_WithCandidate):
     """No program came of the candidate."""
 
     status: Literal["not_built"]
     reason: FailReason
-    score: Score
+    score: NotBuiltScore = NotBuiltScore()
 
 
 class VoidTrial(_Trial):
@@ -155,9 +161,7 @@ class VoidTrial(_Trial):
     evidence: str = Field(max_length=8000)
 
 
-TrialOutcome = Annotated[
-    JudgedTrial | UnchangedTrial | NotBuiltTrial | VoidTrial, Field(discriminator="status")
-]
+TrialOutcome = Annotated[JudgedTrial | UnchangedTrial | NotBuiltTrial | VoidTrial, Field(discriminator="status")]
 
 
 class TrialRecord(RootModel[TrialOutcome]):

@@ -20,7 +20,6 @@ from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Provision
 from akarena.targets.cpu import missing_packages
 
 
-
 class RocmTarget:
     """One AMD Instinct GPU with ROCm, torch and Triton."""
 

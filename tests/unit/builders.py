@@ -279,11 +279,8 @@ def trial(
         "evaluation_sha256": evaluation_sha256,
     }
     if name == "not_built":
-        score = scoring.score(None, None, built=False, unchanged=False)
         reason = next(gate.reason for gate in record.gates if isinstance(gate, ev.GateFailed))
-        return TrialRecord(
-            tr.NotBuiltTrial.model_validate(common | {"status": "not_built", "reason": reason, "score": score})
-        )
+        return TrialRecord(tr.NotBuiltTrial.model_validate(common | {"status": "not_built", "reason": reason}))
     seen, unseen = scoring.ladders(record)
     unchanged = name == "unchanged"
     kind = tr.UnchangedTrial if unchanged else tr.JudgedTrial

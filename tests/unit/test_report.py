@@ -309,7 +309,7 @@ def test_a_wrong_seed_is_flagged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"attempts": 10**9}, "expected at most"),
+        ({"attempts": 10**9}, "less than or equal to 1000"),
         ({"tasks": [SOFTMAX, SOFTMAX]}, "expected each id once"),
         ({"run_id": "other"}, "expected that of manifest.json"),
     ],
