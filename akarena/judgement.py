@@ -15,7 +15,8 @@ from pathlib import Path
 
 from akarena import configurations, files, paths, schemas
 from akarena.errors import InfrastructureError
-from akarena.judge.job import JOB, ORACLE, Job, Mode, Process, SideJob
+from akarena.judge.job import Job, Mode, Process, SideJob
+from akarena.judge.main import JOB, ORACLE
 from akarena.records.evaluation import Configuration, EvaluationRecord, SamplesRecord, VoidReason
 from akarena.records.run import Calibration
 from akarena.records.task import Category, DTypeAxis, InputArgument, OutputArgument, TargetName, TaskRecord
@@ -130,9 +131,6 @@ class Court:
         job = self._job(Mode.CALIBRATE, task, "0" * 64, "0" * 64, cases, side, side)
         sources = {Process.BASELINE: kernel, Process.CANDIDATE: kernel}
         text, log = self._execute(job, sources, kernel, cancel)
-        import sys
-
-        print(log[-1500:], file=sys.stderr)
         try:
             return Calibration.model_validate_json(json.dumps(json.loads(text)["calibration"]))
         except (ValueError, KeyError) as error:
@@ -253,7 +251,7 @@ class Court:
                 scratch=(ScratchMount(process.value, "/kernel"),),
             )
         provision = self._target.torch_process()
-        environment = {**provision.environment, "TRITON_CACHE_DIR": "/tmp/triton"}
+        environment = {**provision.environment, "TRITON_CACHE_DIR": "/tmp/triton", "AKARENA_PRELOAD": "torch"}
         return Command(
             argv=host.python_argv(start),
             environment=environment,

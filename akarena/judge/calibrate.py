@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import torch
 
-from akarena.judge.arena import DeviceMemory
-from akarena.judge.clock import ARENA_BYTES, Clock
+from akarena.judge.arena import DeviceMemory, timed_bytes
+from akarena.judge.clock import Clock
 from akarena.judge.job import Job, Process
 from akarena.judge.side import Side
 from akarena.judge.speed import probe_us
@@ -28,7 +28,6 @@ _RESOLUTION_FACTOR = 1.25
 """A kernel must take this many times as long as an empty one, or its time is mostly that of the launch."""
 _COPY_BYTES = 2 << 30
 _MATRIX = 8192
-_ARENA_SLACK = 1 << 20
 
 
 class CalibrationError(Exception):
@@ -43,7 +42,6 @@ def run(job: Job, control: Control) -> Calibration:
     """
     assert job.runtime_library is not None
     assert job.runtime_prefix is not None
-    control.spawn(Process.BUILD_BASELINE.value).close()
     ended = control.wait(Process.BUILD_BASELINE.value, job.compile_seconds)
     if ended is None or ended.end is not End.EXITED or ended.exit_code != 0:
         raise CalibrationError(f"the calibration kernel does not build: {ended}")
@@ -55,7 +53,7 @@ def run(job: Job, control: Control) -> Calibration:
     medians: dict[str, list[float]] = {}
     round_trips: list[float] = []
     for _ in range(PROCESSES):
-        memory = DeviceMemory(runtime, ARENA_BYTES + _ARENA_SLACK)
+        memory = DeviceMemory(runtime, timed_bytes())
         side = Side(job, control, Process.BASELINE, job.baseline, memory, torch.device("cuda"))
         side.start()
         for configuration in job.configurations:
@@ -80,7 +78,7 @@ def run(job: Job, control: Control) -> Calibration:
 
 
 def _median_us(job: Job, side: Side, configuration: Configuration, cache_bytes: int) -> float:
-    clock = Clock(job, side, dict(configuration.values), cache_bytes, ARENA_BYTES)
+    clock = Clock(job, side, dict(configuration.values), cache_bytes)
     clock.set_up(Method.GRAPH)
     times = [clock.block() for _ in range(_BLOCKS)]
     clock.kept.clear()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from akarena.judge import inputs
-from akarena.judge.arena import Layout, View, poison_word
+from akarena.judge.arena import Slot, View, most_bytes, poison_word
 from akarena.judge.job import Job
 from akarena.judge.side import Answer, Side, synchronize
 from akarena.judge.workers import NotCapturable, WorkerFault
@@ -23,17 +23,19 @@ from akarena.records.evaluation import FailReason, Method, Round
 from akarena.records.task import InputArgument, Value
 from akarena.targets.base import EntryKind
 
-BLOCK_SECONDS = 0.020
+BLOCK_SECONDS = 0.012
 """Least time of a block; the read-back that could hide unfinished work takes well under a hundredth of it."""
-MAX_SETS = 1024
-MAX_REPLAYS = 8
+MAX_SETS = 2048
+MAX_REPLAYS = 6
 COLD_FACTOR = 6
 """The buffer sets together exceed the last-level cache this many times, so every call finds it cold."""
-ARENA_BYTES = 3 << 30
+_POOL_BYTES = 256 << 20
 _WARM_SECONDS = 0.03
 _SAMPLE_WORDS = 256
 _KEPT_CALLS = 40
 _KEPT_BYTES = 2 << 30
+_KEPT_SECONDS = 0.3
+"""Most time that the oracle may take for the kept calls of one configuration."""
 _EXPECTED_BLOCKS = 10
 
 
@@ -58,15 +60,17 @@ class Clock:
         side: Baseline or candidate.
         values: The configuration.
         cache_bytes: Size of the last-level cache.
-        arena_bytes: Size of the side's arena.
+        oracle_seconds: What one comparison with the oracle takes; it bounds how many calls are kept.
     """
 
-    def __init__(self, job: Job, side: Side, values: dict[str, Value], cache_bytes: int, arena_bytes: int) -> None:
+    def __init__(
+        self, job: Job, side: Side, values: dict[str, Value], cache_bytes: int, oracle_seconds: float = 0.0
+    ) -> None:
         self._job = job
         self._side = side
         self._values = values
         self._cache_bytes = cache_bytes
-        self._arena_bytes = arena_bytes
+        self._oracle_seconds = oracle_seconds
         self._secret = random.Random(f"{job.nonce}/{side.name}/clock/{sorted(values.items())}")
         self._pools: dict[str, torch.Tensor] = {}
         self._view: View | None = None
@@ -88,8 +92,8 @@ class Clock:
             WorkerFault: It does not run.
         """
         self.method = method
-        one_set = Layout(self._job.task, self._values, 1, self._secret, guarded=False).size
-        most = max(1, min(MAX_SETS, self._arena_bytes // one_set))
+        one_set = most_bytes(self._job.task, self._values, guarded=False)
+        most = max(1, min(MAX_SETS, self._side.memory.bytes.numel() // one_set))
         cold = max(1, min(most, math.ceil(COLD_FACTOR * self._cache_bytes / one_set)))
         self._lay_out(min(most, max(cold, 16)))
         seconds = self._warm()
@@ -102,25 +106,25 @@ class Clock:
             self._run()
 
     def _lay_out(self, sets: int) -> None:
-        self._view = self._side.lay_out(self._values, sets)
+        # Both sides get the same relative places: how a layout falls onto the memory's banks is worth a few percent.
+        secret = random.Random(f"{self._job.nonce}/layout/{sorted(self._values.items())}")
+        self._view = self._side.lay_out(self._values, sets, secret)
         self._pools = {}
         for slot in self._view.layout.slots:
             if isinstance(slot.argument, InputArgument):
+                name, dtype = slot.argument.name, self._side.dtypes[slot.dtype]
                 source = inputs.generator(
-                    self._side.device,
-                    self._job.nonce,
-                    self._side.name,
-                    "pool",
-                    slot.argument.name,
-                    self._secret.random(),
+                    self._side.device, self._job.nonce, self._side.name, "pool", name, self._secret.random()
                 )
-                # A little longer than all copies together: each replay takes it from another start.
-                length = slot.count * sets + min(slot.count, 1 << 20) + 64
-                self._pools[slot.argument.name] = inputs.draw(
-                    slot.argument, (length,), self._side.dtypes[slot.dtype], Round.ORDINARY, source, self._values
-                )
+                # Longer than what is taken at a time: each piece starts somewhere else.
+                length = slot.count * self._sets_at_once(slot) + min(slot.count, 1 << 20) + 64
+                self._pools[name] = inputs.draw(slot.argument, (length,), dtype, Round.ORDINARY, source, self._values)
         if self.method is Method.GRAPH:
             self._side.worker.capture(sets, self._job.call_seconds + 10)
+
+    def _sets_at_once(self, slot: Slot) -> int:
+        assert self._view is not None
+        return max(1, min(self._view.layout.sets, _POOL_BYTES // slot.size))
 
     def _warm(self) -> float:
         """Run until the clocks of the device are up; returns seconds per call of the last run."""
@@ -144,11 +148,12 @@ class Clock:
         assert self._view is not None
         for slot in self._view.layout.slots:
             if isinstance(slot.argument, InputArgument):
-                pool = self._pools[slot.argument.name]
-                needed = slot.count * self._view.layout.sets
-                start = self._secret.randrange(0, pool.numel() - needed + 1)
-                fresh = pool[start : start + needed].view(self._view.layout.sets, slot.count)
-                self._view.all_copies(slot).copy_(fresh)
+                pool, copies = self._pools[slot.argument.name], self._view.all_copies(slot)
+                at_once = self._sets_at_once(slot)
+                for first in range(0, len(copies), at_once):
+                    piece = copies[first : first + at_once]
+                    start = self._secret.randrange(0, pool.numel() - piece.numel() + 1)
+                    piece.copy_(pool[start : start + piece.numel()].view(piece.shape))
         self._view.poison(word)
 
     def block(self) -> float:
@@ -172,15 +177,24 @@ class Clock:
                 synchronize(self._side.device)
                 self._judge_sample(early, self._read(sample), word)
                 self.kept += [Answer(before, after) for before, after in zip(given, outputs, strict=True)]
+        return total / self.plan.calls * 1e6
+
+    def finish(self) -> None:
+        """Look at the canaries, after all blocks.
+
+        Raises:
+            WorkerFault: Memory outside the outputs was written.
+        """
+        assert self._view is not None
         if self._checks_outputs and not self._view.canaries_intact():
             raise WorkerFault(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written while timed")
-        return total / self.plan.calls * 1e6
 
     def _choose(self) -> list[int]:
         """Choose in secret the calls of one replay that are kept: about forty over all blocks, bounded by memory."""
         assert self._view is not None
         size = sum(slot.size for slot in self._view.layout.slots)
-        wanted = max(4.0, min(_KEPT_CALLS, _KEPT_BYTES / size)) / (_EXPECTED_BLOCKS * self.plan.replays)
+        most = min(_KEPT_CALLS, _KEPT_BYTES / size, _KEPT_SECONDS / max(self._oracle_seconds, 1e-6))
+        wanted = max(4.0, most) / (_EXPECTED_BLOCKS * self.plan.replays)
         self._due += wanted
         count = int(self._due)
         self._due -= count

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Literal
 
 from akarena.records.base import Digest, Part
@@ -11,9 +10,6 @@ from akarena.records.evaluation import Configuration
 from akarena.records.run import Calibration
 from akarena.records.task import TargetName, TaskRecord
 from akarena.targets.base import EntryKind
-
-JOB = Path("/job/job.json")
-ORACLE = Path("/job/oracle.py")
 
 
 class Mode(StrEnum):

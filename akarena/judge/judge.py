@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import random
+import socket
 import statistics as stdlib_statistics
 import time
 from collections.abc import Iterator
@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from akarena.judge import correctness, gates, speed
-from akarena.judge.arena import DeviceMemory, HostMemory, Layout, Memory
-from akarena.judge.clock import ARENA_BYTES
+from akarena.judge.arena import DeviceMemory, HostMemory, Memory, most_bytes, timed_bytes
 from akarena.judge.correctness import Checked, Errors, Reference
 from akarena.judge.gates import PROVEN_CHEATS, Stop
 from akarena.judge.job import Job, Mode, Process
@@ -51,8 +50,6 @@ _BUILD_FAULTS = {
     End.TOO_MANY_PROCESSES: FailReason.COMPILE_RESOURCES,
     End.DISK_FULL: FailReason.COMPILE_RESOURCES,
 }
-_SLACK_BYTES = 1 << 20
-"""More than the paddings of all arguments can differ."""
 
 
 class Stopped(Exception):
@@ -78,14 +75,23 @@ class Judgement:
         job: What to judge.
         control: The launcher, which starts the build and the workers.
         reference: Oracle and tolerances of the task.
+        started: Workers that were started already, and are waiting without a kernel.
+        seconds_so_far: Time since this process began.
     """
 
-    def __init__(self, job: Job, control: Control, reference: Reference) -> None:
+    def __init__(
+        self,
+        job: Job,
+        control: Control,
+        reference: Reference,
+        started: dict[str, socket.socket],
+        seconds_so_far: float,
+    ) -> None:
         self._job = job
         self._control = control
         self._reference = reference
         self._device = torch.device("cuda" if job.runtime_library else "cpu")
-        self._seconds: dict[str, float] = {}
+        self._seconds: dict[str, float] = {"start": seconds_so_far}
         self._series: list[Series] = []
         self._before: list[float] = []
         self._after: list[float] = []
@@ -98,8 +104,14 @@ class Judgement:
                 runtime = Runtime(job.runtime_library, job.runtime_prefix)
                 runtime.set_device()
             self._memories = [self._new_memory(runtime) for _ in range(2)]
-            self._baseline = Side(job, control, Process.BASELINE, job.baseline, self._memories[0], self._device)
-            self._candidate = Side(job, control, Process.CANDIDATE, job.candidate, self._memories[1], self._device)
+            self._baseline, self._candidate = (
+                Side(job, control, process, side, memory, self._device)
+                for process, side, memory in zip(
+                    (Process.BASELINE, Process.CANDIDATE), (job.baseline, job.candidate), self._memories, strict=True
+                )
+            )
+            for side in (self._baseline, self._candidate):
+                side.worker.adopt(started.pop(side.name))
             if self._timed:
                 assert job.calibration is not None
                 self._probe = IdleProbe(job.calibration.idle_probe_us)
@@ -110,12 +122,12 @@ class Judgement:
 
     def _new_memory(self, runtime: Runtime | None) -> Memory:
         largest = max(
-            Layout(self._job.task, configuration.values, 1, random.Random(0), guarded=runtime is None).size
+            most_bytes(self._job.task, configuration.values, guarded=runtime is None)
             for configuration in self._job.configurations
         )
         if runtime is None:
-            return HostMemory(largest + _SLACK_BYTES)
-        return DeviceMemory(runtime, (max(largest, ARENA_BYTES) if self._timed else largest) + _SLACK_BYTES)
+            return HostMemory(largest)
+        return DeviceMemory(runtime, max(largest, timed_bytes()) if self._timed else largest)
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -128,8 +140,6 @@ class Judgement:
     def run(self) -> tuple[EvaluationRecord, SamplesRecord]:
         """Judge; whatever the candidate does, there is a record."""
         try:
-            if self._job.candidate_needs_build:
-                self._control.spawn(Process.BUILD_CANDIDATE.value).close()
             baselines = self._check_baseline()
             self._await_build()
             self._time_alone(self._before)
@@ -155,7 +165,7 @@ class Judgement:
     def _check_baseline(self) -> dict[str, _Baseline]:
         with self._stage("baseline_check"):
             if self._job.baseline_needs_build:
-                self._build(Process.BUILD_BASELINE, VoidReason.BASELINE_FAILED)
+                self._finish_build(Process.BUILD_BASELINE, VoidReason.BASELINE_FAILED)
             found = {}
             try:
                 self._baseline.start()
@@ -176,10 +186,6 @@ class Judgement:
             text = f"baseline on {configuration.id} {configuration.values}: {verdict.reason.value}: {verdict.evidence}"
             raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, text))
         return _Baseline(verdict, checked.errors)
-
-    def _build(self, process: Process, void: VoidReason | None = None) -> None:
-        self._control.spawn(process.value).close()
-        self._finish_build(process, void)
 
     def _await_build(self) -> None:
         if self._job.candidate_needs_build:

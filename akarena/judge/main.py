@@ -6,7 +6,16 @@ import ctypes
 import gc
 import json
 import os
+import socket
 import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from akarena.sandbox.control import Control
+
+JOB = Path("/job/job.json")
+ORACLE = Path("/job/oracle.py")
 
 _PR_SET_DUMPABLE = 4
 _UNLIKE_ANY_WORKER = 64
@@ -15,29 +24,39 @@ _UNLIKE_ANY_WORKER = 64
 
 def main() -> None:
     """Run the job that was mounted into this sandbox."""
+    began = time.perf_counter()
     _move_to_other_number()
     # What this process holds is secret, so no other process may read its memory.
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-    # torch is imported by these, and must not be before the fork.
-    from akarena.judge import correctness
-    from akarena.judge.job import JOB, ORACLE, Job, Mode
-    from akarena.sandbox.control import Control
+    control = Control()
+    started = _start_others(control, json.loads(JOB.read_bytes()))
+    # torch comes in here: it takes seconds, in which builds and workers are on their way.
+    from akarena.judge import calibrate, correctness
+    from akarena.judge.job import Job, Mode
+    from akarena.judge.judge import Judgement
 
     job = Job.model_validate_json(JOB.read_bytes())
-    control = Control()
     # A collection in the middle of a block would be measured.
     gc.disable()
     if job.mode is Mode.CALIBRATE:
-        from akarena.judge import calibrate
-
         answer = {"calibration": calibrate.run(job, control).model_dump(mode="json")}
     else:
-        from akarena.judge.judge import Judgement
-
         reference = correctness.Reference(job.task, correctness.load_oracle(ORACLE))
-        evaluation, samples = Judgement(job, control, reference).run()
+        judgement = Judgement(job, control, reference, started, time.perf_counter() - began)
+        evaluation, samples = judgement.run()
         answer = {"evaluation": evaluation.model_dump(mode="json"), "samples": samples.model_dump(mode="json")}
     sys.stdout.write(json.dumps(answer, allow_nan=False) + "\n")
+
+
+def _start_others(control: Control, job: dict[str, Any]) -> dict[str, socket.socket]:
+    """Start the builds, and the workers up to the point where a kernel would be loaded."""
+    if job["baseline_needs_build"]:
+        control.spawn("build_baseline").close()
+    if job["mode"] == "calibrate":
+        return {}
+    if job["candidate_needs_build"]:
+        control.spawn("build_candidate").close()
+    return {name: control.spawn(name) for name in ("baseline", "candidate")}
 
 
 def _move_to_other_number() -> None:

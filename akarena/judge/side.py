@@ -64,17 +64,16 @@ class Side:
         return self.job.target is TargetName.CPU and self.kind is EntryKind.NATIVE
 
     def start(self) -> None:
-        """Start the worker, if it is not running.
+        """Start the worker and load its kernel, where it is not running.
 
         Raises:
             WorkerFault: The kernel cannot be loaded.
         """
-        if not self.worker.alive:
-            self.worker.start(self.memory, self.job.compile_seconds)
+        self.worker.start(self.memory, self.job.compile_seconds)
 
-    def lay_out(self, values: Mapping[str, Value], sets: int) -> View:
-        """Bind ``sets`` calls of a configuration, with fresh addresses and canaries."""
-        layout = Layout(self.job.task, values, sets, self.secret, self.guarded)
+    def lay_out(self, values: Mapping[str, Value], sets: int, secret: random.Random | None = None) -> View:
+        """Bind ``sets`` calls of a configuration, with canaries and at addresses that ``secret`` varies."""
+        layout = Layout(self.job.task, values, sets, secret or self.secret, self.guarded)
         view = View(self.memory, layout, self.dtypes)
         view.write_canaries(inputs.generator(self.device, self.job.nonce, self.name, "canary", self.secret.random()))
         synchronize(self.device)

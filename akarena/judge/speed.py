@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 
 from akarena import expressions, statistics
-from akarena.judge.clock import ARENA_BYTES, Clock, set_up_both
+from akarena.judge.clock import Clock, set_up_both
 from akarena.judge.correctness import Reference
 from akarena.judge.job import Job
 from akarena.judge.side import Side
@@ -104,13 +104,15 @@ def time_case(
         WorkerFault: The candidate failed while timed, answered early, or was wrong; or either worker died.
     """
     values = dict(configuration.values)
-    baseline, candidate = (Clock(job, side, values, calibration.cache_bytes, ARENA_BYTES) for side in sides)
+    oracle_seconds = reference.seconds_on(values)
+    baseline, candidate = (Clock(job, side, values, calibration.cache_bytes, oracle_seconds) for side in sides)
     method = set_up_both(baseline, candidate)
     order = random.Random(f"{job.nonce}/order/{configuration.id}")
     faults: list[str] = []
     checked = 0
     for _ in range(2):
         series = _take(baseline, candidate, order, probe, blocks, configuration.id, method)
+        candidate.finish()
         checked += _check_kept(candidate, reference, values)
         sides_us = {"baseline": series.baseline_us, "candidate": series.candidate_us}
         faults = [f"{name}: {fault}" for name, us in sides_us.items() if (fault := statistics.series_fault(us))]
@@ -212,7 +214,7 @@ def time_alone(
     job: Job, side: Side, values: dict[str, Value], calibration: Calibration, probe: IdleProbe
 ) -> list[float]:
     """Time one side by itself on one configuration; returns microseconds per call of each block."""
-    clock = Clock(job, side, values, calibration.cache_bytes, ARENA_BYTES)
+    clock = Clock(job, side, values, calibration.cache_bytes)
     try:
         clock.set_up(Method.GRAPH)
     except NotCapturable:

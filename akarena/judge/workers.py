@@ -68,20 +68,24 @@ class Worker:
         self._side = side
         self._fp8 = fp8
         self._socket: socket.socket | None = None
+        self._loaded = False
         self.log = ""
 
-    @property
-    def alive(self) -> bool:
-        """Whether it was started and is not known to be dead."""
-        return self._socket is not None
+    def adopt(self, channel: socket.socket) -> None:
+        """Take over a process that was started ahead and waits without a kernel."""
+        self._socket = channel
 
     def start(self, memory: Memory, timeout_seconds: float) -> None:
-        """Start the process, hand the arena over and load the kernel.
+        """Start the process if needed, hand the arena over and load the kernel; nothing to do where that was done.
 
         Raises:
             WorkerFault: The kernel cannot be loaded.
         """
-        self._socket = self._control.spawn(self._name)
+        if self._socket is None:
+            self._socket = self._control.spawn(self._name)
+        elif self._loaded:
+            return
+        self._loaded = False
         # Memory is handed over before the kernel is loaded, so nothing of it can see the handle in flight.
         payload, descriptor = memory.handover()
         number = self._send(Command.ATTACH, payload)
@@ -93,6 +97,7 @@ class Worker:
             {"kind": self._side.kind.value, "path": self._side.path, "entry": self._side.entry, "fp8": self._fp8},
             timeout_seconds,
         )
+        self._loaded = True
 
     def prepare(self, bindings: dict[str, Any], timeout_seconds: float) -> None:
         """Bind the arguments of the calls to come."""

@@ -108,7 +108,6 @@ class CudaTarget:
             **_runtime_environment(str(library)),
             "LD_LIBRARY_PATH": f"{driver}",
             "PATH": f"{_nvcc().parent}:/usr/local/bin:/usr/bin:/bin",
-            "CUDA_MODULE_LOADING": "EAGER",
         }
         return Provision(mounts, environment)
 

@@ -5,6 +5,7 @@ Started as ``python -I -c '... main()'`` with the socket as descriptor 3 and its
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import traceback
@@ -36,6 +37,9 @@ class _Worker:
         if library:
             self._runtime = Runtime(library, os.environ["AKARENA_RUNTIME_PREFIX"])
             self._runtime.set_device()
+        if os.environ.get("AKARENA_PRELOAD"):
+            # Seconds that would otherwise be spent while the judge waits; no kernel is loaded yet.
+            importlib.import_module(os.environ["AKARENA_PRELOAD"])
         self._arena: memory.Arena | None = None
         self._entry: Entry | None = None
         self._guarded = False
