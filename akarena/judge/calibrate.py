@@ -17,8 +17,8 @@ from akarena.judge.speed import probe_us
 from akarena.records.evaluation import Configuration, Method
 from akarena.records.run import Calibration
 from akarena.records.task import ComputeUnit
-from akarena.sandbox.control import Control
 from akarena.sandbox.base import End
+from akarena.sandbox.control import Control
 from akarena.worker.runtime import Runtime
 
 PROCESSES = 5
@@ -91,12 +91,12 @@ def _best_seconds(work: Callable[[], object], repeats: int) -> float:
         work()
     times = []
     for _ in range(repeats):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
         start.record()
         work()
         end.record()
         end.synchronize()
-        times.append(start.elapsed_time(end) / 1e3)
+        times.append(float(start.elapsed_time(end)) / 1e3)
     return min(times)
 
 
@@ -131,7 +131,7 @@ def _product_rate(dtype: torch.dtype) -> float:
     left = torch.randn(size, size, device="cuda").to(dtype)
     right = torch.randn(size, size, device="cuda").to(dtype)
     out = torch.empty_like(left)
-    return float(2 * size**3 / _best_seconds(lambda: torch.mm(left, right, out=out), 8))
+    return float(2.0 * size**3) / _best_seconds(lambda: torch.mm(left, right, out=out), 8)
 
 
 def _rounded(value: float) -> float:

@@ -18,7 +18,7 @@ from akarena.judge import inputs
 from akarena.judge.arena import Slot, View, most_bytes, poison_word
 from akarena.judge.job import Job
 from akarena.judge.side import Answer, Side, synchronize
-from akarena.judge.workers import NotCapturable, WorkerFault
+from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import FailReason, Method, Round
 from akarena.records.task import InputArgument, Value
 from akarena.targets.base import EntryKind
@@ -88,8 +88,8 @@ class Clock:
         """Choose how many calls a block has, from a first estimate; afterwards the side is warm.
 
         Raises:
-            NotCapturable: The kernel cannot be recorded, so both sides must be run plainly.
-            WorkerFault: It does not run.
+            NotCapturableError: The kernel cannot be recorded, so both sides must be run plainly.
+            WorkerFaultError: It does not run.
         """
         self.method = method
         one_set = most_bytes(self._job.task, self._values, guarded=False)
@@ -160,7 +160,7 @@ class Clock:
         """Time one block; returns microseconds per call.
 
         Raises:
-            WorkerFault: The worker failed, answered early, or wrote outside its outputs.
+            WorkerFaultError: The worker failed, answered early, or wrote outside its outputs.
         """
         assert self._view is not None
         total = 0.0
@@ -183,11 +183,11 @@ class Clock:
         """Look at the canaries, after all blocks.
 
         Raises:
-            WorkerFault: Memory outside the outputs was written.
+            WorkerFaultError: Memory outside the outputs was written.
         """
         assert self._view is not None
         if self._checks_outputs and not self._view.canaries_intact():
-            raise WorkerFault(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written while timed")
+            raise WorkerFaultError(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written while timed")
 
     def _choose(self) -> list[int]:
         """Choose in secret the calls of one replay that are kept: about forty over all blocks, bounded by memory."""
@@ -228,11 +228,11 @@ class Clock:
     def _judge_sample(self, early: torch.Tensor, later: torch.Tensor, word: int) -> None:
         if not torch.equal(early, later):
             changed = int((early != later).sum())
-            raise WorkerFault(FailReason.ANSWERED_EARLY, f"{changed} of {len(early)} sampled bytes changed afterwards")
+            raise WorkerFaultError(FailReason.ANSWERED_EARLY, f"{changed} of {len(early)} sampled bytes changed later")
         poison = (early == (word & 0xFF)) | (early == (word >> 8))
         if float(poison.to(torch.float32).mean()) > 0.5:
             share = float(poison.to(torch.float32).mean())
-            raise WorkerFault(FailReason.ANSWERED_EARLY, f"{share:.0%} of the sampled outputs were not written")
+            raise WorkerFaultError(FailReason.ANSWERED_EARLY, f"{share:.0%} of the sampled outputs were not written")
 
 
 def set_up_both(baseline: Clock, candidate: Clock) -> Method:
@@ -241,7 +241,7 @@ def set_up_both(baseline: Clock, candidate: Clock) -> Method:
     try:
         baseline.set_up(method)
         candidate.set_up(method)
-    except NotCapturable:
+    except NotCapturableError:
         method = Method.PLAIN
         baseline.set_up(method)
         candidate.set_up(method)

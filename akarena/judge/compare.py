@@ -109,7 +109,7 @@ def precision_fault(rms_error: float, baseline_rms_error: float, dtype: torch.dt
     budget = PRECISION_FACTOR * max(baseline_rms_error, torch.finfo(dtype).eps / 2)
     if rms_error <= budget:
         return None
-    return f"rms error {rms_error:.3g} of the reference's rms; the baseline has {baseline_rms_error:.3g}, {budget:.3g} is allowed"
+    return f"relative rms error {rms_error:.3g}, allowed {budget:.3g} (baseline: {baseline_rms_error:.3g})"
 
 
 def _compare_integers(actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed) -> Comparison:

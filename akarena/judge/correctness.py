@@ -14,7 +14,7 @@ from akarena.configurations import resolve_dtype
 from akarena.judge import compare
 from akarena.judge.compare import Allowed, Comparison
 from akarena.judge.side import Answer, Side
-from akarena.judge.workers import WorkerFault
+from akarena.judge.workers import WorkerFaultError
 from akarena.records.evaluation import CaseCorrect, CaseIncorrect, FailReason, OutputError, Round
 from akarena.records.task import DType, OutputArgument, TaskRecord, Value
 
@@ -118,7 +118,7 @@ def check(side: Side, reference: Reference, values: Mapping[str, Value], baselin
     for index, round_ in enumerate(Round):
         try:
             answer = side.answer(values, round_, first=index == 0)
-        except WorkerFault as fault:
+        except WorkerFaultError as fault:
             return Checked(errors, fault.reason, round_, fault.evidence)
         for name, comparison in reference.compare(answer, values).items():
             errors[round_, name] = comparison

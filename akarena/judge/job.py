@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
 
 from akarena.records.base import Digest, Part
 from akarena.records.evaluation import Configuration
 from akarena.records.run import Calibration
 from akarena.records.task import TargetName, TaskRecord
-from akarena.targets.base import EntryKind
+from akarena.targets.base import EntryKind, Fp8
 
 
 class Mode(StrEnum):
@@ -40,7 +39,7 @@ class Job(Part):
     target: TargetName
     architecture: str
     measures_speed: bool
-    fp8: Literal["float8_e4m3fn", "float8_e4m3fnuz"]
+    fp8: Fp8
     unverified: tuple[str, ...] = ()
     """Ids of configurations that the target cannot verify."""
     nonce: Digest

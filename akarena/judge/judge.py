@@ -18,15 +18,17 @@ from akarena.judge.gates import PROVEN_CHEATS, Stop
 from akarena.judge.job import Job, Mode, Process
 from akarena.judge.side import Side
 from akarena.judge.speed import IdleProbe
-from akarena.judge.workers import WorkerFault
+from akarena.judge.workers import WorkerFaultError
 from akarena.records.evaluation import (
     Case,
+    CaseCorrect,
     CaseIncorrect,
     CaseNotChecked,
     Configuration,
     EvaluationRecord,
     FailReason,
     Gate,
+    GateResult,
     Quality,
     SamplesRecord,
     Series,
@@ -52,7 +54,7 @@ _BUILD_FAULTS = {
 }
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """The judgement cannot go on."""
 
     def __init__(self, stop: Stop) -> None:
@@ -64,7 +66,7 @@ class Stopped(Exception):
 class _Baseline:
     """What the baseline did on one configuration; ``errors`` is None where the target cannot verify it."""
 
-    verdict: correctness.CaseCorrect | CaseNotChecked
+    verdict: CaseCorrect | CaseNotChecked
     errors: Errors | None
 
 
@@ -149,7 +151,7 @@ class Judgement:
             self._time_alone(self._after)
             cases = self._without_disturbed(cases)
             results = gates.judged(cases)
-        except Stopped as stopped:
+        except StoppedError as stopped:
             cases, results = [], gates.stopped(stopped.stop)
         finally:
             for side in (self._candidate, self._baseline):
@@ -171,10 +173,10 @@ class Judgement:
                 self._baseline.start()
                 for configuration in self._job.configurations:
                     found[configuration.id] = self._baseline_on(configuration)
-            except WorkerFault as fault:
-                raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
+            except WorkerFaultError as fault:
+                raise StoppedError(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
             except correctness.OracleError as error:
-                raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"oracle: {error}")) from None
+                raise StoppedError(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"oracle: {error}")) from None
             return found
 
     def _baseline_on(self, configuration: Configuration) -> _Baseline:
@@ -184,7 +186,7 @@ class Judgement:
         verdict = correctness.verdict(checked, checked.errors)
         if isinstance(verdict, CaseIncorrect):
             text = f"baseline on {configuration.id} {configuration.values}: {verdict.reason.value}: {verdict.evidence}"
-            raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, text))
+            raise StoppedError(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, text))
         return _Baseline(verdict, checked.errors)
 
     def _await_build(self) -> None:
@@ -203,24 +205,24 @@ class Judgement:
         log = (ended.stderr + b"\n" + ended.stdout).decode(errors="replace").strip()
         text = f"{ended.detail}\n{log}".strip()[:6000]
         reason = void or _BUILD_FAULTS.get(ended.end, FailReason.COMPILE_ERROR)
-        raise Stopped(Stop(Gate.BUILD if void is None else Gate.SCOPE, reason, text or "the compiler failed"))
+        raise StoppedError(Stop(Gate.BUILD if void is None else Gate.SCOPE, reason, text or "the compiler failed"))
 
     def _load_candidate(self) -> None:
         with self._stage("candidate_load"):
             try:
                 self._candidate.start()
-            except WorkerFault as fault:
-                raise Stopped(Stop(Gate.BUILD, fault.reason, fault.evidence)) from None
+            except WorkerFaultError as fault:
+                raise StoppedError(Stop(Gate.BUILD, fault.reason, fault.evidence)) from None
 
     def _judge_split(self, split: Split, baselines: dict[str, _Baseline]) -> list[Case]:
         own = [configuration for configuration in self._job.configurations if configuration.split is split]
-        verdicts: dict[str, correctness.CaseCorrect | CaseIncorrect | CaseNotChecked] = {}
+        verdicts: dict[str, CaseCorrect | CaseIncorrect | CaseNotChecked] = {}
         failed = False
         with self._stage(f"{split.value}_correct"):
             for configuration in own:
                 baseline = baselines[configuration.id]
                 if baseline.errors is None:
-                    verdict: correctness.CaseCorrect | CaseIncorrect | CaseNotChecked = CaseNotChecked(
+                    verdict: CaseCorrect | CaseIncorrect | CaseNotChecked = CaseNotChecked(
                         verdict="not_checked", reason=SkipReason.UNVERIFIED_ON_TARGET
                     )
                 elif failed:
@@ -238,7 +240,7 @@ class Judgement:
                     continue
                 try:
                     speeds[configuration.id] = self._speed_on(configuration)
-                except WorkerFault as fault:
+                except WorkerFaultError as fault:
                     failed = True
                     if fault.reason in PROVEN_CHEATS:
                         self._cheat = fault.reason
@@ -256,11 +258,11 @@ class Judgement:
             for configuration in own
         ]
 
-    def _candidate_on(self, configuration: Configuration, baseline: Errors) -> correctness.CaseCorrect | CaseIncorrect:
+    def _candidate_on(self, configuration: Configuration, baseline: Errors) -> CaseCorrect | CaseIncorrect:
         try:
             self._candidate.start()
             checked = correctness.check(self._candidate, self._reference, configuration.values, baseline)
-        except WorkerFault as fault:
+        except WorkerFaultError as fault:
             checked = Checked({}, fault.reason, None, fault.evidence)
         return correctness.verdict(checked, baseline)
 
@@ -299,8 +301,8 @@ class Judgement:
                 into += speed.time_alone(
                     self._job, self._baseline, dict(self._alone.values), self._job.calibration, self._probe
                 )
-            except WorkerFault as fault:
-                raise Stopped(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
+            except WorkerFaultError as fault:
+                raise StoppedError(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
 
     def _without_disturbed(self, cases: list[Case]) -> list[Case]:
         """Take every number back where the baseline was slower beside the candidate than alone."""
@@ -329,7 +331,7 @@ class Judgement:
             baseline_after_us=stdlib_statistics.median(self._after),
         )
 
-    def _evaluation(self, cases: tuple[Case, ...], results: tuple[gates.GateResult, ...]) -> EvaluationRecord:
+    def _evaluation(self, cases: tuple[Case, ...], results: tuple[GateResult, ...]) -> EvaluationRecord:
         job = self._job
         return EvaluationRecord(
             schema_version=1,

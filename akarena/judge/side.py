@@ -12,7 +12,7 @@ import torch
 from akarena.judge import inputs
 from akarena.judge.arena import Layout, Memory, View, poison_word
 from akarena.judge.job import Job, Process, SideJob
-from akarena.judge.workers import Worker, WorkerFault
+from akarena.judge.workers import Worker, WorkerFaultError
 from akarena.records.evaluation import FailReason, Round
 from akarena.records.task import InputArgument, TargetName, Value
 from akarena.sandbox.control import Control
@@ -67,7 +67,7 @@ class Side:
         """Start the worker and load its kernel, where it is not running.
 
         Raises:
-            WorkerFault: The kernel cannot be loaded.
+            WorkerFaultError: The kernel cannot be loaded.
         """
         self.worker.start(self.memory, self.job.compile_seconds)
 
@@ -89,7 +89,7 @@ class Side:
             first: Whether the kernel may still compile or tune for this configuration.
 
         Raises:
-            WorkerFault: The call failed, wrote outside its outputs or changed an input.
+            WorkerFaultError: The call failed, wrote outside its outputs or changed an input.
         """
         view = self.lay_out(values, 1)
         given: dict[str, torch.Tensor] = {}
@@ -108,13 +108,13 @@ class Side:
         outputs = {slot.argument.name: view.copy_of(slot, 0).clone() for slot in view.layout.slots if slot.is_output}
         for slot in view.layout.slots:
             if not slot.is_output and not _same_bytes(view.copy_of(slot, 0), given[slot.argument.name]):
-                raise WorkerFault(FailReason.INPUT_CHANGED, f"input {slot.argument.name} was changed")
+                raise WorkerFaultError(FailReason.INPUT_CHANGED, f"input {slot.argument.name} was changed")
         if not view.canaries_intact():
-            raise WorkerFault(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written")
+            raise WorkerFaultError(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written")
         for name, output in outputs.items():
             untouched = _still_poisoned(output, word)
             if untouched:
-                raise WorkerFault(FailReason.OUTPUT_NOT_WRITTEN, f"{untouched} elements of {name} were not written")
+                raise WorkerFaultError(FailReason.OUTPUT_NOT_WRITTEN, f"{untouched} elements of {name} are unwritten")
         return Answer(given, outputs)
 
     def _call(self, first: bool) -> None:

@@ -14,7 +14,7 @@ from akarena.judge.clock import Clock, set_up_both
 from akarena.judge.correctness import Reference
 from akarena.judge.job import Job
 from akarena.judge.side import Side
-from akarena.judge.workers import NotCapturable, WorkerFault
+from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import (
     Configuration,
     FailReason,
@@ -101,7 +101,7 @@ def time_case(
     """Time both sides on one configuration, in turn and in random order, and compare kept outputs with the oracle.
 
     Raises:
-        WorkerFault: The candidate failed while timed, answered early, or was wrong; or either worker died.
+        WorkerFaultError: The candidate failed while timed, answered early, or was wrong; or either worker died.
     """
     values = dict(configuration.values)
     oracle_seconds = reference.seconds_on(values)
@@ -167,7 +167,7 @@ def _check_kept(candidate: Clock, reference: Reference, values: dict[str, Value]
     for answer in candidate.kept:
         for name, found in reference.compare(answer, values).items():
             if found.reason is not None:
-                raise WorkerFault(FailReason.WRONG_WHEN_TIMED, f"{name} {found.evidence}")
+                raise WorkerFaultError(FailReason.WRONG_WHEN_TIMED, f"{name} {found.evidence}")
         answer.scrub()
     count = len(candidate.kept)
     candidate.kept = []
@@ -188,7 +188,7 @@ def _measured(
     candidate_us = stdlib_statistics.median(series.candidate_us)
     fraction = least_seconds(job, values, calibration) * 1e6 / candidate_us
     if fraction * ROOFLINE_MARGIN > 1.0:
-        raise WorkerFault(
+        raise WorkerFaultError(
             FailReason.FASTER_THAN_POSSIBLE,
             f"{candidate_us:.2f} us a call is {fraction:.2f} times as fast as this device can be",
         )
@@ -217,7 +217,7 @@ def time_alone(
     clock = Clock(job, side, values, calibration.cache_bytes)
     try:
         clock.set_up(Method.GRAPH)
-    except NotCapturable:
+    except NotCapturableError:
         clock.set_up(Method.PLAIN)
     times = []
     for _ in range(BLOCKS):

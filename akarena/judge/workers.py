@@ -33,7 +33,7 @@ _FAULT_OF_END = {
 
 
 @dataclass(frozen=True)
-class WorkerFault(Exception):
+class WorkerFaultError(Exception):
     """The worker did not do what it was asked; it is dead by now.
 
     Attributes:
@@ -48,7 +48,7 @@ class WorkerFault(Exception):
         return f"{self.reason.value}: {self.evidence}"
 
 
-class NotCapturable(Exception):
+class NotCapturableError(Exception):
     """The worker's kernel cannot be recorded into a graph; the worker lives."""
 
 
@@ -79,7 +79,7 @@ class Worker:
         """Start the process if needed, hand the arena over and load the kernel; nothing to do where that was done.
 
         Raises:
-            WorkerFault: The kernel cannot be loaded.
+            WorkerFaultError: The kernel cannot be loaded.
         """
         if self._socket is None:
             self._socket = self._control.spawn(self._name)
@@ -111,7 +111,7 @@ class Worker:
         """Record the calls into a graph.
 
         Raises:
-            NotCapturable: The kernel does something that a graph cannot hold.
+            NotCapturableError: The kernel does something that a graph cannot hold.
         """
         self._ask(Command.CAPTURE, {"sets": sets}, timeout_seconds)
 
@@ -155,14 +155,14 @@ class Worker:
             data = wire.receive_exactly(self._socket, wire.ANSWER_BYTES)
         except TimeoutError:
             raise self._fault(FailReason.TIMEOUT, f"no answer within {timeout_seconds:.0f} s") from None
-        except (wire.PeerGone, OSError):
+        except (wire.PeerGoneError, OSError):
             raise self._dead() from None
         try:
             status, code = wire.parse_answer(data, number)
         except wire.WireError as error:
             raise self._fault(FailReason.PROTOCOL_BROKEN, str(error)) from None
         if status is Status.NOT_CAPTURABLE:
-            raise NotCapturable
+            raise NotCapturableError
         if status is not Status.DONE:
             reason = _FAULT_OF_STATUS.get(status, FailReason.PROTOCOL_BROKEN)
             said = f"the entry returned {code}" if status is Status.RETURNED_ERROR else status.name.lower()
@@ -174,11 +174,11 @@ class Worker:
         self._receive(number, timeout_seconds)
         return time.perf_counter() - started
 
-    def _fault(self, reason: FailReason, said: str) -> WorkerFault:
+    def _fault(self, reason: FailReason, said: str) -> WorkerFaultError:
         self.stop()
-        return WorkerFault(reason, f"{said}\n{self.log}".strip())
+        return WorkerFaultError(reason, f"{said}\n{self.log}".strip())
 
-    def _dead(self) -> WorkerFault:
+    def _dead(self) -> WorkerFaultError:
         """Say why a process that closed its channel is dead."""
         assert self._socket is not None
         self._socket.close()
@@ -188,4 +188,4 @@ class Worker:
         reason = _FAULT_OF_END.get(ended.end, FailReason.CRASH)
         how = f"signal {ended.signal}" if ended.signal else f"exit code {ended.exit_code}"
         said = ended.detail or f"the process ended with {how}"
-        return WorkerFault(reason, f"{said}\n{self.log}".strip())
+        return WorkerFaultError(reason, f"{said}\n{self.log}".strip())

@@ -1,4 +1,4 @@
-"""``manifest.json``, ``lock.json``, ``seed.json`` and ``events.jsonl``: what a run was asked, and what it resolved to."""
+"""``manifest.json``, ``lock.json``, ``seed.json``, ``events.jsonl``: what a run was asked, and what it resolved to."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ class Work(Part):
 class CpuRange(Part):
     """A smaller space for the cpu target, where a thousandth of the speed is available."""
 
-    min: dict[Identifier, PositiveInt] = {}
+    min: dict[Identifier, PositiveInt] = Field(default_factory=dict)
     """Size axes whose smallest value differs."""
     max: dict[Identifier, PositiveInt]
     """Largest value of each size axis."""

@@ -106,8 +106,10 @@ def facts(trial: CollectedTrial, *, speed_measured: bool) -> Facts:
     if outcome is not None:
         status = outcome.status
         if not isinstance(outcome, VoidTrial):
-            score = outcome.score
-            if not isinstance(outcome, NotBuiltTrial):
+            if isinstance(outcome, NotBuiltTrial):
+                score = Score(paper_score=0.0, bounded_reward=0.0, won=False)
+            else:
+                score = outcome.score
                 seen, unseen = (_believed(part, speed_measured) for part in (outcome.seen, outcome.unseen))
     tokens = trajectory.tokens if trajectory else None
     return Facts(

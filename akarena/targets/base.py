@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from akarena.records.task import TargetName
 from akarena.sandbox.base import Mount
+
+Fp8 = Literal["float8_e4m3fn", "float8_e4m3fnuz"]
+"""Name of torch's dtype that ``fp8`` means on a target."""
 
 
 class EntryKind(StrEnum):
@@ -70,7 +73,7 @@ class Target(Protocol):
     def torch_process(self) -> Provision:
         """Return the libraries and devices of a process that uses torch: the judge, Triton and eager workers."""
 
-    def fp8_dtype(self) -> str:
+    def fp8_dtype(self) -> Fp8:
         """Return the name of torch's dtype that ``fp8`` means here."""
 
     def is_verified(self, kind: EntryKind, dtypes: frozenset[str]) -> bool:

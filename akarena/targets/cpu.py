@@ -8,7 +8,7 @@ import shutil
 from akarena import paths
 from akarena.records.task import TargetName
 from akarena.targets import host
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Provision
+from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Fp8, Provision
 
 _INTERPRETER_FAULTS = frozenset({"bf16", "fp8"})
 """Dtypes whose arithmetic Triton's interpreter gets wrong without saying so."""
@@ -65,7 +65,7 @@ class CpuTarget:
         environment = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "2", "PATH": "/usr/local/bin:/usr/bin:/bin"}
         return Provision((*host.system_mounts(), *host.python_mounts()), environment)
 
-    def fp8_dtype(self) -> str:
+    def fp8_dtype(self) -> Fp8:
         """OCP e4m3."""
         return "float8_e4m3fn"
 

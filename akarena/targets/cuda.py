@@ -14,7 +14,7 @@ from akarena.errors import InfrastructureError
 from akarena.records.task import TargetName
 from akarena.sandbox.base import Mount
 from akarena.targets import host
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Provision
+from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Fp8, Provision
 from akarena.targets.cpu import missing_packages
 
 _DRIVER_PATTERNS = (
@@ -111,7 +111,7 @@ class CudaTarget:
         }
         return Provision(mounts, environment)
 
-    def fp8_dtype(self) -> str:
+    def fp8_dtype(self) -> Fp8:
         """OCP e4m3."""
         return "float8_e4m3fn"
 

@@ -16,7 +16,7 @@ from akarena.errors import InfrastructureError
 from akarena.records.task import TargetName
 from akarena.sandbox.base import Mount
 from akarena.targets import host
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Provision
+from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Fp8, Provision
 from akarena.targets.cpu import missing_packages
 
 
@@ -85,7 +85,7 @@ class RocmTarget:
         }
         return Provision(mounts, environment)
 
-    def fp8_dtype(self) -> str:
+    def fp8_dtype(self) -> Fp8:
         """FNUZ e4m3 on gfx942, OCP e4m3 on later ones."""
         return "float8_e4m3fnuz" if self.facts().architecture == "gfx942" else "float8_e4m3fn"
 

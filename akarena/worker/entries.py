@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from akarena.worker.memory import Arena
-from akarena.worker.runtime import Runtime, RuntimeFailure
+from akarena.worker.runtime import DeviceRuntimeError, Runtime
 
 
 class EntryError(Exception):
@@ -21,11 +21,11 @@ class EntryError(Exception):
         self.code = code
 
 
-class EntryMissing(Exception):
+class EntryMissingError(Exception):
     """The file has no such entry."""
 
 
-class NotCapturable(Exception):
+class NotCapturableError(Exception):
     """The work could not be recorded into a graph."""
 
 
@@ -59,7 +59,7 @@ class NativeEntry:
         try:
             self._function = getattr(library, name)
         except AttributeError:
-            raise EntryMissing(name) from None
+            raise EntryMissingError(name) from None
         self._function.restype = ctypes.c_int
         self._set_order_seed = getattr(library, "hip_on_cpu_set_order_seed", None)
         self._runtime = runtime
@@ -90,13 +90,13 @@ class NativeEntry:
     def capture(self, sets: int) -> None:
         """Record the calls."""
         if self._runtime is None:
-            raise NotCapturable("there are no graphs on this target")
+            raise NotCapturableError("there are no graphs on this target")
         self._drop_graph()
         try:
             self._graph = self._runtime.capture(self._stream, lambda: self._run_all(sets))
-        except (RuntimeFailure, EntryError) as error:
+        except (DeviceRuntimeError, EntryError) as error:
             self._runtime.last_error()
-            raise NotCapturable(str(error)) from None
+            raise NotCapturableError(str(error)) from None
 
     def replay(self) -> None:
         """Replay the graph."""
@@ -122,7 +122,7 @@ class NativeEntry:
         if self._runtime is not None:
             code = self._runtime.last_error()
             if code:
-                raise RuntimeFailure("launch", code, self._runtime.error_text(code))
+                raise DeviceRuntimeError("launch", code, self._runtime.error_text(code))
             self._runtime.synchronize()
 
     def _drop_graph(self) -> None:
@@ -202,14 +202,14 @@ class _TorchEntry:
     def capture(self, sets: int) -> None:
         """Record the calls into a graph of torch's, with its own memory pool."""
         if not self._device:
-            raise NotCapturable("there are no graphs on this target")
+            raise NotCapturableError("there are no graphs on this target")
         graph = self._torch.cuda.CUDAGraph()
         try:
             with self._torch.no_grad(), self._torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._run_all(sets)
         except Exception as error:
             self._wait()
-            raise NotCapturable(str(error)) from None
+            raise NotCapturableError(str(error)) from None
         self._graph = graph
 
     def replay(self) -> None:
@@ -275,4 +275,4 @@ def _import_function(path: str, name: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        raise EntryMissing(name) from None
+        raise EntryMissingError(name) from None

@@ -16,12 +16,12 @@ from akarena.worker.entries import (
     EagerEntry,
     Entry,
     EntryError,
-    EntryMissing,
+    EntryMissingError,
     NativeEntry,
-    NotCapturable,
+    NotCapturableError,
     TritonEntry,
 )
-from akarena.worker.runtime import Runtime, RuntimeFailure
+from akarena.worker.runtime import DeviceRuntimeError, Runtime
 from akarena.worker.wire import Command, Status
 
 CHANNEL = 3
@@ -100,19 +100,19 @@ def main() -> None:
     while True:
         try:
             command, number, payload = wire.receive_request(sock)
-        except wire.PeerGone:
+        except wire.PeerGoneError:
             return
         status, code = Status.DONE, 0
         try:
             worker.do(command, payload)
         except EntryError as error:
             status, code = Status.RETURNED_ERROR, error.code
-        except EntryMissing:
+        except EntryMissingError:
             status = Status.ENTRY_NOT_FOUND
-        except NotCapturable as error:
+        except NotCapturableError as error:
             print(f"not captured: {error}", flush=True)
             status = Status.NOT_CAPTURABLE
-        except RuntimeFailure as error:
+        except DeviceRuntimeError as error:
             print(error, flush=True)
             status, code = Status.DEVICE_ERROR, error.code
         except Exception:

@@ -14,7 +14,7 @@ _LAZY_PEER_ACCESS = 1
 _CAPTURE_THREAD_LOCAL = 1
 
 
-class RuntimeFailure(Exception):
+class DeviceRuntimeError(Exception):
     """A call of the GPU runtime failed."""
 
     def __init__(self, function: str, code: int, text: str) -> None:
@@ -23,7 +23,7 @@ class RuntimeFailure(Exception):
 
 
 class _Handle(ctypes.Structure):
-    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]  # noqa: RUF012 (ctypes reads the class attribute)
+    _fields_ = [("reserved", ctypes.c_char * HANDLE_BYTES)]
 
 
 class Runtime:
@@ -41,7 +41,7 @@ class Runtime:
     def _call(self, name: str, *arguments: object) -> None:
         code = self.status(name, *arguments)
         if code:
-            raise RuntimeFailure(f"{self._prefix}{name}", code, self.error_text(code))
+            raise DeviceRuntimeError(f"{self._prefix}{name}", code, self.error_text(code))
 
     def status(self, name: str, *arguments: object) -> int:
         """Call a function of the runtime and return its error code."""
@@ -105,7 +105,7 @@ class Runtime:
         """Record ``work`` on ``stream`` into a graph; returns the handle of its executable.
 
         Raises:
-            RuntimeFailure: The work cannot be captured, or forks to a stream that it does not join.
+            DeviceRuntimeError: The work cannot be captured, or forks to a stream that it does not join.
         """
         self._call("StreamBeginCapture", ctypes.c_void_p(stream), ctypes.c_int(_CAPTURE_THREAD_LOCAL))
         graph = ctypes.c_void_p()
@@ -116,7 +116,7 @@ class Runtime:
             code = self.status("StreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
         if code:
             self.last_error()
-            raise RuntimeFailure(f"{self._prefix}StreamEndCapture", code, self.error_text(code))
+            raise DeviceRuntimeError(f"{self._prefix}StreamEndCapture", code, self.error_text(code))
         executable = ctypes.c_void_p()
         self._call("GraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
         self._call("GraphDestroy", graph)

@@ -52,7 +52,7 @@ class WireError(Exception):
     """The peer broke the protocol."""
 
 
-class PeerGone(Exception):
+class PeerGoneError(Exception):
     """The peer closed the connection."""
 
 
@@ -68,7 +68,7 @@ def receive_request(sock: socket.socket) -> tuple[Command, int, dict[str, Any]]:
     """Read one request.
 
     Raises:
-        PeerGone: The judge is gone.
+        PeerGoneError: The judge is gone.
     """
     magic, command, number, length = _REQUEST.unpack(receive_exactly(sock, _REQUEST.size))
     if magic != _REQUEST_MAGIC or length > MAX_PAYLOAD_BYTES:
@@ -100,15 +100,15 @@ def receive_exactly(sock: socket.socket, count: int) -> bytes:
     """Read ``count`` bytes; a timeout of the socket applies to each piece.
 
     Raises:
-        PeerGone: The connection ended before.
+        PeerGoneError: The connection ended before.
     """
     data = bytearray()
     while len(data) < count:
         try:
             piece = sock.recv(count - len(data))
         except ConnectionError:
-            raise PeerGone from None
+            raise PeerGoneError from None
         if not piece:
-            raise PeerGone
+            raise PeerGoneError
         data += piece
     return bytes(data)
