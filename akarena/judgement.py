@@ -78,7 +78,7 @@ class Court:
         self._target = target
         self.calibration = calibration
         self._facts = target.facts()
-        self._digest = judge_digest()
+        self.digest = judge_digest()
 
     def judge(
         self,
@@ -152,7 +152,7 @@ class Court:
             task=task,
             task_digest=task_digest,
             candidate_digest=candidate_digest,
-            judge_digest=self._digest,
+            judge_digest=self.digest,
             target=self._target.name,
             architecture=self._facts.architecture,
             measures_speed=self._target.measures_speed,

@@ -407,6 +407,8 @@ class ReportRecord(Record):
     schema_name: ClassVar[str] = "report"
 
     schema_version: Literal[1]
+    renderer_version: str
+    """Version of akarena that rendered it."""
     speed_measured: bool
     """Whether the target measures speed; if not, no speed appears anywhere."""
     verdict: Verdict

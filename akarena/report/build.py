@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from akarena import paths, schemas
+from akarena import __version__, paths, schemas
 from akarena.errors import UserError
 from akarena.records.report import Flag, Provenance, PublishedRecord, ReportRecord, TaskSection
 from akarena.records.run import SeedSource
@@ -72,6 +72,7 @@ def _build(run: Collected) -> ReportRecord:
     digests = {task.id: task.digest for task in run.lock.tasks}
     record = ReportRecord(
         schema_version=1,
+        renderer_version=__version__,
         speed_measured=speed,
         verdict=verdict(rows, pairs, run.lock.calibration.instrument_floor if run.lock.calibration else None),
         agents=tuple(rows),

@@ -133,3 +133,8 @@ def first_line(*argv: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return next((line.strip() for line in shown.stdout.splitlines() if line.strip()), "")
+
+
+def python() -> str:
+    """Return the interpreter with all packages, as sandboxed processes see it."""
+    return sys.executable

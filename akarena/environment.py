@@ -1,0 +1,75 @@
+"""What a run resolved to: the facts of ``lock.json``."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+
+from akarena import paths, prompt
+from akarena.judgement import judge_digest
+from akarena.records import LockRecord
+from akarena.records.run import AssuranceLine, Calibration, LockedTask, Package, SourceCommit
+from akarena.sandbox.base import Sandbox
+from akarena.targets import Target
+from akarena.tasks import Task
+
+
+def source_commit() -> SourceCommit:
+    """Return the commit of the checkout, and whether files differ from it."""
+    commit = _git("rev-parse", "HEAD")
+    if len(commit) != 40:
+        return SourceCommit(commit="unknown", dirty=True)
+    return SourceCommit(commit=commit, dirty=bool(_git("status", "--porcelain")))
+
+
+def lock(
+    run_id: str, tasks: list[Task], sandbox: Sandbox, target: Target, calibration: Calibration | None
+) -> LockRecord:
+    """Describe everything that the results depend on. No host name, user or path is among it."""
+    facts = target.facts()
+    return LockRecord(
+        schema_version=1,
+        run_id=run_id,
+        tasks=tuple(LockedTask(id=task.id, digest=task.digest) for task in tasks),
+        judge_digest=judge_digest(),
+        prompt_digest=prompt.digest(),
+        target=target.name,
+        architecture=facts.architecture,
+        device=facts.device,
+        driver=facts.driver,
+        compiler=facts.compiler,
+        operating_system=_operating_system(),
+        python=platform.python_version(),
+        packages=_packages(),
+        isolation=tuple(
+            AssuranceLine(limit=line.limit, strength=line.strength.value, how=line.how) for line in sandbox.assurance()
+        ),
+        calibration=calibration,
+    )
+
+
+def _git(*arguments: str) -> str:
+    try:
+        shown = subprocess.run(
+            ["git", "-C", str(paths.root()), *arguments], capture_output=True, text=True, check=False, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return shown.stdout.strip() if shown.returncode == 0 else ""
+
+
+def _operating_system() -> str:
+    try:
+        name = platform.freedesktop_os_release().get("PRETTY_NAME", "Linux")
+    except OSError:
+        name = "Linux"
+    return f"{name}, kernel {platform.release().split('-')[0]}, {platform.machine()}"
+
+
+def _packages() -> tuple[Package, ...]:
+    found = {
+        (distribution.metadata["Name"] or "").lower(): distribution.version
+        for distribution in importlib.metadata.distributions()
+    }
+    return tuple(Package(name=name, version=version) for name, version in sorted(found.items()) if name)
