@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from akarena import expressions
 from akarena.records.evaluation import Configuration, Kind, Split
@@ -50,6 +51,11 @@ class Space:
     task: TaskRecord
     sizes: Mapping[str, SizeAxis]
     seen: tuple[Mapping[str, Value], ...]
+
+    @cached_property
+    def seen_volumes(self) -> list[int]:
+        """Size of each seen problem, which scaled configurations are held against."""
+        return [_volume(self, values) for values in self.seen]
 
     def fault(self, values: Mapping[str, Value]) -> str | None:
         """Say why a configuration is not legal, or None where it is."""
@@ -158,8 +164,7 @@ def draw(
     Raises:
         SpaceError: None was found.
     """
-    volumes = [_volume(where, values) for values in where.seen]
-    smallest, largest = min(volumes), max(volumes)
+    smallest, largest = min(where.seen_volumes), max(where.seen_volumes)
     for _ in range(_ATTEMPTS):
         sizes = _DRAWS[kind](where, generator)
         values: dict[str, Value] = {}
@@ -211,8 +216,7 @@ def _edge(where: Space, generator: random.Random) -> dict[str, int]:
 
 def _scaled(where: Space, generator: random.Random, base: Callable[[list[int]], int], up: bool) -> dict[str, int]:
     """Scale an extreme seen configuration by a factor on some of its sizes."""
-    volumes = [_volume(where, values) for values in where.seen]
-    start = where.seen[volumes.index(base(volumes))]
+    start = where.seen[where.seen_volumes.index(base(where.seen_volumes))]
     sizes = {name: int(start[name]) for name in where.sizes}
     changed = generator.sample(sorted(sizes), generator.randint(1, len(sizes)))
     for name in changed:

@@ -27,6 +27,7 @@ from akarena.tasks import Task
 
 ARCHITECTURES = ("gfx942", "gfx950")
 _ANSWER_BYTES = 64 << 10
+"""Longest answer that ``python -m gfx`` gives."""
 _LIMITS = Limits(
     wall_seconds=180.0,
     memory_bytes=8 << 30,
@@ -120,7 +121,7 @@ def _inspect(
             result = sandbox.run(command, cancel=cancel)
     except (InfrastructureError, OSError) as error:
         return Unavailable(status="unavailable", reason=_line(f"the sandbox cannot be used: {error}"))
-    return outcome(result, architectures)
+    return _outcome(result, architectures)
 
 
 def _command(task: Task, scratch: Path, name: str, source: bytes, architectures: tuple[str, ...]) -> Command:
@@ -138,7 +139,7 @@ def _command(task: Task, scratch: Path, name: str, source: bytes, architectures:
         Mount(staged, _SOURCE),
     ]
     if triton:
-        (scratch / "arguments.json").write_text(json.dumps(call_arguments(task)), encoding="utf-8")
+        (scratch / "arguments.json").write_text(json.dumps(_call_arguments(task)), encoding="utf-8")
         mounts.append(Mount(scratch / "arguments.json", _ARGUMENTS))
         flags += ["--arguments", _ARGUMENTS]
     # Python finds its own installation and its virtual environment by itself, and the other folders of packages not.
@@ -159,7 +160,7 @@ def _command(task: Task, scratch: Path, name: str, source: bytes, architectures:
     )
 
 
-def call_arguments(task: Task) -> dict[str, Any]:
+def _call_arguments(task: Task) -> dict[str, Any]:
     """Describe a call of a task's entry on its first seen configuration, as ``targets/gfx/triton_arguments`` reads it.
 
     The configuration is the one that every GPU gets, not the smaller one of the cpu target.
@@ -178,7 +179,7 @@ def call_arguments(task: Task) -> dict[str, Any]:
     return {"entry": task.record.entry, "arguments": arguments}
 
 
-def outcome(result: Result, architectures: tuple[str, ...]) -> Outcome:
+def _outcome(result: Result, architectures: tuple[str, ...]) -> Outcome:
     """Turn the end of a compilation into an outcome; an answer that is odd in any way is a failure that says how."""
     log = result.stderr.decode(errors="replace")
     match result.end:

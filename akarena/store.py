@@ -6,7 +6,8 @@
       manifest.json  lock.json  events.jsonl  seed.json  SHA256SUMS  report/
       trials/<category>/<task>/<agent configuration>/a<attempt>/
         attempt.json
-        t<try>/  trial.json  trajectory.json  candidate/  patch.diff  evaluation.json  samples.json  logs/
+        t<try>/  trial.json  trajectory.json  candidate/  patch.diff  evaluation.json  samples.json
+                 inspection.json  logs/
 
 A run folder from elsewhere is hostile input: everything below its root is opened component by component without
 following links, only regular files are read, and no record may be larger than 64 MiB.
@@ -212,6 +213,11 @@ class TryFolder:
     def samples(self) -> Path:
         """Raw times."""
         return self.root / "samples.json"
+
+    @property
+    def inspection(self) -> Path:
+        """What the candidate uses on AMD GPUs that are not there; not in every try, and never scored."""
+        return self.root / "inspection.json"
 
     @property
     def logs(self) -> Path:

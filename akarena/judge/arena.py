@@ -24,20 +24,31 @@ from akarena.worker.runtime import Runtime
 _ALIGNMENT = 256
 _PAGE = mmap.PAGESIZE
 _MAX_PAD = 8 * _ALIGNMENT
-_TIMED_BYTES = 24 << 30
-"""Most memory of one side where calls are timed, on a device that has six times as much."""
+_TIMED_BYTES = 6 << 30
+"""Memory of one side where calls are timed. More would not fit into the device's address-translation caches."""
+_GRAIN_BYTES = 2 << 20
 
 
 def timed_bytes() -> int:
-    """Return the size of an arena for timed calls: enough that a replay takes milliseconds, a sixth of the device."""
-    return int(min(_TIMED_BYTES, torch.cuda.get_device_properties(0).total_memory // 6))
+    """Return the size of an arena for timed calls: enough that a replay takes milliseconds, at most a sixth of all."""
+    return _whole(min(_TIMED_BYTES, torch.cuda.get_device_properties(0).total_memory // 6))
+
+
+def arena_bytes(task: TaskRecord, values: Mapping[str, Value], guarded: bool) -> int:
+    """Return the size of an arena for single calls of a configuration."""
+    return _whole(most_bytes(task, values, guarded))
 
 
 def most_bytes(task: TaskRecord, values: Mapping[str, Value], guarded: bool) -> int:
     """Return the most that one set of tensors of a configuration can take, whatever the paddings."""
     tensors = sum(isinstance(argument, InputArgument | OutputArgument) for argument in task.arguments)
     around = 4 * _PAGE if guarded else _MAX_PAD + 2 * _ALIGNMENT
-    return configurations.set_bytes(task, values) + tensors * around + tensors * _PAGE
+    return configurations.set_bytes(task, values) + tensors * (around + _PAGE)
+
+
+def _whole(size: int) -> int:
+    """Round up to a size that every dtype and page divides."""
+    return -(-size // _GRAIN_BYTES) * _GRAIN_BYTES
 
 
 class Memory(Protocol):

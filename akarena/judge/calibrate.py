@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 
 from akarena.judge.arena import DeviceMemory, timed_bytes
-from akarena.judge.clock import Clock
+from akarena.judge.clock import Clock, Plan
 from akarena.judge.job import Job, Process
 from akarena.judge.side import Side
 from akarena.judge.speed import probe_us
@@ -24,6 +24,7 @@ from akarena.worker.runtime import Runtime
 PROCESSES = 5
 """Fresh worker processes that the floor is taken from."""
 _BLOCKS = 10
+_REPLAYS = 60
 _RESOLUTION_FACTOR = 1.25
 """A kernel must take this many times as long as an empty one, or its time is mostly that of the launch."""
 _COPY_BYTES = 2 << 30
@@ -52,12 +53,17 @@ def run(job: Job, control: Control) -> Calibration:
     bandwidth, peaks = _bandwidth(), _peaks()
     medians: dict[str, list[float]] = {}
     round_trips: list[float] = []
+    overhead_us = 0.0
     for _ in range(PROCESSES):
         memory = DeviceMemory(runtime, timed_bytes())
         side = Side(job, control, Process.BASELINE, job.baseline, memory, torch.device("cuda"))
         side.start()
+        # The first process gives the overhead, which the times of all processes are then free of.
+        overhead_us = overhead_us or _overhead_us(job, side, cache_bytes)
         for configuration in job.configurations:
-            medians.setdefault(configuration.id, []).append(_median_us(job, side, configuration, cache_bytes))
+            clock = Clock(job, side, dict(configuration.values), cache_bytes, overhead_us)
+            clock.set_up(Method.GRAPH)
+            medians.setdefault(configuration.id, []).append(_median_us(clock))
         round_trips += [side.worker.echo(job.call_seconds) * 1e6 for _ in range(100)]
         side.worker.stop()
         memory.close()
@@ -69,6 +75,7 @@ def run(job: Job, control: Control) -> Calibration:
         instrument_floor=_rounded(floor),
         resolution_us=_rounded(_RESOLUTION_FACTOR * statistics.median(medians[empty.id])),
         round_trip_us=_rounded(statistics.median(round_trips)),
+        replay_overhead_us=_rounded(overhead_us),
         idle_probe_us=_rounded(statistics.median(probe_us(work) for _ in range(200))),
         bandwidth_bytes_per_second=_rounded(bandwidth),
         cache_bytes=cache_bytes,
@@ -77,12 +84,31 @@ def run(job: Job, control: Control) -> Calibration:
     )
 
 
-def _median_us(job: Job, side: Side, configuration: Configuration, cache_bytes: int) -> float:
-    clock = Clock(job, side, dict(configuration.values), cache_bytes)
-    clock.set_up(Method.GRAPH)
+def _median_us(clock: Clock) -> float:
     times = [clock.block() for _ in range(_BLOCKS)]
     clock.kept.clear()
     return statistics.median(times)
+
+
+def _overhead_us(job: Job, side: Side, cache_bytes: int) -> float:
+    """Return the time of a replay of one nearly empty call, after the judge has used the device."""
+    clock = Clock(job, side, dict(job.configurations[0].values), cache_bytes, 0.0)
+    clock.set_up(Method.GRAPH)
+    clock.use(Plan(1, 1))
+    small = statistics.median(clock.fresh_replay() for _ in range(_REPLAYS)) * 1e6
+    import sys as _s
+
+    for case in (0, 1, 3):
+        c = Clock(job, side, dict(job.configurations[case].values), cache_bytes, 0.0)
+        c.set_up(Method.GRAPH)
+        full = c.plan.sets
+        for k in (1, full // 8, full // 4, full // 2, full):
+            if k < 1:
+                continue
+            c.use(Plan(k, 1))
+            t = sorted(c.fresh_replay() * 1e6 for _ in range(30))
+            print("EXP", case, k, round(t[3]), round(t[15]), round(t[26]), file=_s.stderr)
+    return small
 
 
 def _best_seconds(work: Callable[[], object], repeats: int) -> float:

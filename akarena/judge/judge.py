@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from akarena.judge import correctness, gates, speed
-from akarena.judge.arena import DeviceMemory, HostMemory, Memory, most_bytes, timed_bytes
+from akarena.judge.arena import DeviceMemory, HostMemory, Memory, arena_bytes, timed_bytes
 from akarena.judge.correctness import Checked, Errors, Reference
 from akarena.judge.gates import PROVEN_CHEATS, Stop
 from akarena.judge.job import Job, Mode, Process
@@ -93,7 +93,7 @@ class Judgement:
         self._control = control
         self._reference = reference
         self._device = torch.device("cuda" if job.runtime_library else "cpu")
-        self._seconds: dict[str, float] = {"start": seconds_so_far}
+        self._seconds: dict[str, float] = {"import": round(seconds_so_far, 3)}
         self._series: list[Series] = []
         self._before: list[float] = []
         self._after: list[float] = []
@@ -124,7 +124,7 @@ class Judgement:
 
     def _new_memory(self, runtime: Runtime | None) -> Memory:
         largest = max(
-            most_bytes(self._job.task, configuration.values, guarded=runtime is None)
+            arena_bytes(self._job.task, configuration.values, guarded=runtime is None)
             for configuration in self._job.configurations
         )
         if runtime is None:

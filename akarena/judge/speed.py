@@ -105,7 +105,10 @@ def time_case(
     """
     values = dict(configuration.values)
     oracle_seconds = reference.seconds_on(values)
-    baseline, candidate = (Clock(job, side, values, calibration.cache_bytes, oracle_seconds) for side in sides)
+    baseline, candidate = (
+        Clock(job, side, values, calibration.cache_bytes, calibration.replay_overhead_us, oracle_seconds)
+        for side in sides
+    )
     method = set_up_both(baseline, candidate)
     order = random.Random(f"{job.nonce}/order/{configuration.id}")
     faults: list[str] = []
@@ -214,7 +217,7 @@ def time_alone(
     job: Job, side: Side, values: dict[str, Value], calibration: Calibration, probe: IdleProbe
 ) -> list[float]:
     """Time one side by itself on one configuration; returns microseconds per call of each block."""
-    clock = Clock(job, side, values, calibration.cache_bytes)
+    clock = Clock(job, side, values, calibration.cache_bytes, calibration.replay_overhead_us)
     try:
         clock.set_up(Method.GRAPH)
     except NotCapturableError:

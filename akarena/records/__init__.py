@@ -2,6 +2,7 @@
 
 from akarena.records.base import SCHEMA_VERSION, Part, Record
 from akarena.records.evaluation import CheckRecord, EvaluationRecord, SamplesRecord
+from akarena.records.inspection import InspectionRecord
 from akarena.records.run import EventRecord, LockRecord, ManifestRecord, SeedRecord
 from akarena.records.task import TaskRecord
 from akarena.records.trial import AttemptRecord, TrajectoryRecord, TrialRecord
@@ -11,6 +12,7 @@ ALL = (
     CheckRecord,
     EvaluationRecord,
     EventRecord,
+    InspectionRecord,
     LockRecord,
     ManifestRecord,
     SamplesRecord,
@@ -28,6 +30,7 @@ __all__ = [
     "CheckRecord",
     "EvaluationRecord",
     "EventRecord",
+    "InspectionRecord",
     "LockRecord",
     "ManifestRecord",
     "Part",

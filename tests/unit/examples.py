@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from akarena import schemas
-from akarena.records import AttemptRecord, CheckRecord, EventRecord
+from akarena.records import AttemptRecord, CheckRecord, EventRecord, InspectionRecord
 from akarena.records import evaluation as ev
+from akarena.records import inspection as ins
 from akarena.records import run as rn
 from akarena.records import trial as tr
 from akarena.records.task import TargetName
@@ -85,6 +86,14 @@ FAULTS: dict[str, dict[str, tuple[str, Fault]]] = {
         "local-time": ("run-started", put("time", value="2026-01-02T03:04:05+01:00")),
         "unknown-kind": ("run-started", put("kind", value="paused")),
         "missing-version": ("run-started", cut("schema_version")),
+    },
+    "inspection": {
+        "failed-with-kernels": ("partly", put("candidate", "kernels", value=[])),
+        "compiled-without-kernels": ("compiled", put("candidate", "kernels", value=[])),
+        "negative-registers": ("compiled", put("candidate", "kernels", 0, "vgpr_count", value=-1)),
+        "spills-as-text": ("compiled", put("candidate", "kernels", 0, "vgpr_spill_count", value="none")),
+        "other-architecture": ("compiled", put("architectures", 0, value="sm_90")),
+        "long-reason": ("partly", put("baseline", "reason", value="x" * 401)),
     },
     "lock": {
         "soft-limit": ("cuda", put("isolation", 0, "strength", value="soft")),
@@ -196,6 +205,13 @@ def valid(scratch: Path) -> dict[tuple[str, str], Document]:
         "try-ended",
         EventRecord(schema_version=1, time=builders.TIME, kind=rn.EventKind.TRY_ENDED).model_copy(update=ended),
     )
+    add("compiled", _inspection(_compiled("softmax_kernel", 16), _compiled("softmax_rows", 62)))
+    missing = ins.Unavailable(
+        status="unavailable", reason="the baseline is a PyTorch module: there is no kernel source"
+    )
+    broken = "kernel.hip:3: error: unknown type name 'flaot'"
+    failed = ins.Failed(status="failed", reason="clang exited with 1 for gfx942", log=broken)
+    add("partly", _inspection(missing, failed))
     add("two-agents", builders.manifest())
     agents = (
         rn.AgentConfiguration(id="claude-high", agent="claude", model="a-model", effort="high"),
@@ -273,6 +289,35 @@ def _check(configuration: ev.Configuration | None) -> CheckRecord:
         message="1 of 1 configurations is correct" if cases else "does not compile",
         calls_left=19,
     )
+
+
+def _inspection(baseline: ins.Outcome, candidate: ins.Outcome) -> InspectionRecord:
+    return InspectionRecord(
+        schema_version=1,
+        task_id=TASK,
+        candidate_digest=builders.digest("candidate"),
+        architectures=("gfx942",),
+        baseline=baseline,
+        candidate=candidate,
+    )
+
+
+def _compiled(name: str, registers: int) -> ins.Compiled:
+    kernel = ins.KernelResources(
+        name=name,
+        architecture="gfx942",
+        vgpr_count=registers,
+        agpr_count=0,
+        sgpr_count=41,
+        vgpr_spill_count=0,
+        sgpr_spill_count=0,
+        lds_bytes=1024,
+        scratch_bytes=0,
+        max_flat_workgroup_size=1024,
+        autotune_configs=None,
+    )
+    toolchain = {"clang": "clang version 22.1.8", "triton": "3.9.0"}
+    return ins.Compiled(status="compiled", toolchain=toolchain, kernels=(kernel,), kernels_left_out=0)
 
 
 def _two_dtypes(task: Document) -> Document:
