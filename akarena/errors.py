@@ -39,15 +39,16 @@ class ClaimError(AkarenaError):
     exit_code = ExitCode.CLAIM_FAILED
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UserError:
+def unknown_name(kind: str, name: str, known: Iterable[str], also: Iterable[str] = ()) -> UserError:
     """Build the error for a name that does not exist, with the nearest matches and the whole list.
 
     Args:
         kind: What was named, for example ``agent``; it starts the message.
         name: What the user wrote.
         known: Every name that exists.
+        also: Further spellings that are accepted; they are suggested, but not listed.
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(name, [*names, *also], n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     return UserError(f"{kind} {name!r} does not exist{hint} (known: {', '.join(names) or 'none'})")

@@ -108,8 +108,8 @@ def select(tasks: list[Task], patterns: list[str]) -> list[Task]:
             tags = {f"tag:{tag}" for task in tasks for tag in task.record.tags}
             levels = {f"difficulty:{task.record.difficulty}" for task in tasks}
             names = {task.id.split("/")[1] for task in tasks}
-            known = {task.id for task in tasks} | {category.value for category in Category} | tags | levels | names
-            raise unknown_name("--tasks: task", pattern, known)
+            ids = [task.id for task in tasks]
+            raise unknown_name("--tasks: task", pattern, ids, {*names, *tags, *levels, *map(str, Category)})
         chosen |= matched
     return [task for task in tasks if task.id in chosen]
 

@@ -199,7 +199,7 @@ def _judge(bench: Bench, task: Task, candidate: Candidate, folder: TryFolder) ->
     store.write_record(folder.evaluation, verdict.evaluation)
     if verdict.samples is not None and verdict.samples.series:
         store.write_record(folder.samples, verdict.samples)
-    # INSPECT store.write_record(folder.inspection, inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest))
+    store.write_record(folder.inspection, inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest))
     void = next((gate for gate in verdict.evaluation.gates if isinstance(gate, GateVoid)), None)
     return _Void(void.reason, void.evidence) if void else verdict.evaluation
 

@@ -14,7 +14,7 @@ from akarena.judge.clock import Clock, Plan
 from akarena.judge.job import Job, Process
 from akarena.judge.side import Side
 from akarena.judge.speed import probe_us
-from akarena.records.evaluation import Configuration, Method
+from akarena.records.evaluation import Method
 from akarena.records.run import Calibration
 from akarena.records.task import ComputeUnit
 from akarena.sandbox.base import End

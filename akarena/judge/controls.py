@@ -25,11 +25,7 @@ _JUNK = 0x5A
 """Byte of memory that nobody has written."""
 _LAST_BLOCK = 256
 """Elements of the block that is skipped."""
-_LOWER = {
-    torch.float32: torch.float16,
-    torch.float16: torch.float8_e4m3fn,
-    torch.bfloat16: torch.float8_e4m3fn,
-}
+_LOWER = {torch.float32: torch.float16, torch.float16: torch.float8_e4m3fn, torch.bfloat16: torch.float8_e4m3fn}
 """The next lower dtype."""
 
 
@@ -49,7 +45,7 @@ class Caught:
     """What the gate said about one control.
 
     Attributes:
-        outcome: The weakest over all outputs: passed before caught before equivalent.
+        outcome: Over all outputs, see :func:`run_controls`.
         output: The output that it was decided on.
         reason: Why the gate refused it; None where it did not.
         worst_ratio: Largest error over tolerance; how far outside a caught one is.
@@ -159,11 +155,9 @@ def run_controls(task: TaskRecord, values: Mapping[str, Value], oracle: Oracle) 
     for name, control in CONTROLS.items():
         wrong = control(case)
         found = [_judge(case, output, wrong[output], right[output]) for output in case.dtypes]
-        order = (
-            (Outcome.CAUGHT, Outcome.PASSED, Outcome.EQUIVALENT)
-            if name in _ALL_OUTPUTS_TOGETHER
-            else (Outcome.PASSED, Outcome.CAUGHT, Outcome.EQUIVALENT)
-        )
+        order = [Outcome.PASSED, Outcome.CAUGHT, Outcome.EQUIVALENT]
+        if name in _ALL_OUTPUTS_TOGETHER:
+            order[:2] = Outcome.CAUGHT, Outcome.PASSED
         result[name] = min(found, key=lambda caught: order.index(caught.outcome))
     return result
 
@@ -249,8 +243,8 @@ def _tf32_inputs(case: Case) -> Tensors:
     """fp32 inputs with ten bits of mantissa. Only fp32 outputs promise more than that, so others stay right."""
     rounded = {name: _to_tf32(x) if x.dtype is torch.float32 else x for name, x in case.inputs.items()}
     expected = case.reference.expected(rounded, case.values)
-    spoiled = {name: dtype is torch.float32 for name, dtype in case.dtypes.items()}
-    return case.stored({name: expected[name] if spoiled[name] else case.expected[name] for name in case.dtypes})
+    single = [name for name, dtype in case.dtypes.items() if dtype is torch.float32]
+    return case.stored({**case.expected, **{name: expected[name] for name in single}})
 
 
 def _stale_output(case: Case) -> Tensors:
@@ -262,12 +256,11 @@ def _transposed(case: Case) -> Tensors:
     """The last two axes swapped; one axis alone reversed."""
 
     def swap(output: torch.Tensor) -> torch.Tensor:
+        places = torch.arange(output.numel()).reshape(output.shape)
+        moved = places.flip(0) if output.dim() == 1 else places.transpose(-1, -2)
         # Copied as bytes: not every operation knows fp8.
-        if output.dim() == 1:
-            index = torch.arange(output.numel() - 1, -1, -1)
-        else:
-            index = torch.arange(output.numel()).reshape(output.shape).transpose(-1, -2).reshape(-1)
-        return _take(output, index)
+        raw = output.contiguous().reshape(-1).view(torch.uint8).reshape(-1, output.element_size())
+        return raw[moved.reshape(-1)].reshape(-1).view(output.dtype).reshape(output.shape)
 
     return _each(case, swap)
 
@@ -279,12 +272,6 @@ def _constant_mean(case: Case) -> Tensors:
         return fit(output.to(torch.float64).mean().expand(output.shape), output.dtype)
 
     return _each(case, average)
-
-
-def _take(output: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    size = output.element_size()
-    raw = output.contiguous().reshape(-1).view(torch.uint8).reshape(-1, size)
-    return raw[index].reshape(-1).view(output.dtype).reshape(output.shape)
 
 
 def _through_lower(values: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -10,7 +10,7 @@ from akarena.records.base import Digest, Identifier, NonNegativeInt, Part, Posit
 from akarena.records.evaluation import Evidence
 
 Architecture = Annotated[str, StringConstraints(pattern=r"^gfx[0-9a-f]{3,5}$")]
-Count = Annotated[int, Field(ge=0, lt=2**32)]
+Count = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Line = Annotated[str, Field(max_length=400)]
 """One line for a person; never parsed."""
 

@@ -337,6 +337,7 @@ def lock(tasks: Sequence[str] = TASKS, target: TargetName = TargetName.CUDA) -> 
             instrument_floor=FLOOR,
             resolution_us=0.5,
             round_trip_us=11.0,
+            replay_overhead_us=300.0,
             idle_probe_us=4.0,
             bandwidth_bytes_per_second=4.0e12,
             cache_bytes=52428800,

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from akarena import files, lint_entries, lint_record, tasks
+from akarena import files, tasks
 from akarena.errors import UserError
+from akarena.lint import entries
+from akarena.lint.record import check as check_record
 from akarena.records.task import Category, TaskRecord
 from akarena.tasks import Task
 
@@ -27,7 +29,7 @@ class Problem:
     """One thing that is wrong with a task.
 
     Attributes:
-        file: The file, below the root.
+        file: The file, below ``tasks/``.
         key: Where in it: a key path of ``task.toml``, or the name of a function; empty for the whole file.
         reason: What is wrong and what is expected.
     """
@@ -40,12 +42,11 @@ class Problem:
         return " ".join(": ".join(part for part in (self.file, self.key, self.reason) if part).split())
 
 
-def lint(folder: Path, root: Path | None = None, *, deep: bool = False) -> list[Problem]:
+def lint(folder: Path, *, deep: bool = False) -> list[Problem]:
     """Check one task.
 
     Args:
-        folder: The task's folder.
-        root: The checkout; names of files are given below it. By default the folder that holds ``tasks/``.
+        folder: The task's folder, ``tasks/<category>/<name>``.
         deep: Whether to run the oracle and the negative controls as well (needs torch, takes seconds). Left out where
             the static part finds a fault.
 
@@ -53,46 +54,55 @@ def lint(folder: Path, root: Path | None = None, *, deep: bool = False) -> list[
         All problems, sorted; none for a sound task.
     """
     folder = folder.absolute()
-    place = folder.relative_to(root.absolute() if root else folder.parents[2]).as_posix()
+    place = f"{folder.parent.name}/{folder.name}"
+    if folder.is_symlink():
+        return [Problem(place, "", "is a link, expected a folder")]
     present, strange = files.walk(folder, skip=_CACHES)
     problems = [
         Problem(f"{place}/{name}", "", "is a link or a special file, expected a regular file") for name in strange
     ]
     if len(present) > MAX_FILES:
         problems.append(Problem(place, "", f"has {len(present)} files, expected at most {MAX_FILES}"))
+    toml = f"{place}/task.toml"
+    if "task.toml" in strange:
+        return sorted(problems)
     try:
         task = tasks.load(folder)
     except UserError as error:
-        return sorted(
-            problems + _schema_problems(f"{place}/task.toml", str(error).removeprefix(f"{folder}/task.toml: "))
-        )
+        return sorted(problems + _schema_problems(toml, str(error).removeprefix(f"{folder}/task.toml: ")))
     record = task.record
-    problems += [Problem(f"{place}/task.toml", key, reason) for key, reason in _identity(record, folder)]
-    problems += [Problem(f"{place}/task.toml", key, reason) for key, reason in lint_record.check(record)]
+    problems += [Problem(toml, key, reason) for key, reason in (*_identity(record, folder), *check_record(record))]
     problems += [Problem(f"{place}/{name}", "", reason) for name, reason in _layout(record, present)]
-    for name, key, reason in _entries(task, present):
-        problems.append(Problem(f"{place}/{name}", key, reason))
+    problems += [Problem(f"{place}/{name}", key, reason) for name, key, reason in _entries(task, present)]
     if deep and not problems:
         # Only here: torch takes seconds to import, and nothing above needs it.
-        from akarena import lint_deep
+        from akarena.lint.deep import check as check_deep
 
-        problems = [Problem(f"{place}/{name}", key, reason) for name, key, reason in lint_deep.check(task)]
+        problems = [Problem(f"{place}/{name}", key, reason) for name, key, reason in check_deep(task)]
     return sorted(set(problems))
 
 
-def lint_all(root: Path, *, deep: bool = False) -> list[Problem]:
-    """Check every folder below ``tasks/`` of a checkout."""
+def lint_all(root: Path, deep: bool = False) -> list[Problem]:
+    """Check every folder below ``tasks/`` of a checkout, also those that ``tasks.discover`` passes over.
+
+    Args:
+        root: The checkout.
+        deep: As for :func:`lint`.
+    """
     problems = []
     known = {category.value for category in Category}
-    for category in files.folders(root / "tasks"):
+    for category in _subfolders(root / "tasks"):
         if category.name not in known:
-            problems.append(
-                Problem(f"tasks/{category.name}", "", f"is no category, expected {', '.join(sorted(known))}")
-            )
+            problems.append(Problem(category.name, "", f"is no category, expected {', '.join(sorted(known))}"))
             continue
-        for folder in files.folders(category):
-            problems += lint(folder, root, deep=deep)
+        for folder in _subfolders(category):
+            problems += lint(folder, deep=deep)
     return problems
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    """Folders and links to folders: the latter are reported, not passed over."""
+    return sorted(path for path in folder.iterdir() if path.is_dir() and path.name not in _CACHES)
 
 
 def _schema_problems(file: str, message: str) -> list[Problem]:
@@ -136,14 +146,14 @@ def _layout(record: TaskRecord, present: list[str]) -> Iterator[tuple[str, str]]
 def _entries(task: Task, present: list[str]) -> Iterator[tuple[str, str, str]]:
     """Check the signatures in the files that are there."""
     record = task.record
-    kernel = lint_entries.check_triton if record.category is Category.TRITON_TO_TRITON else lint_entries.check_hip
+    kernel = entries.check_triton if record.category is Category.TRITON_TO_TRITON else entries.check_hip
     checks: list[tuple[str, str, Callable[[str, TaskRecord], Iterator[str]]]] = [
         (f"agent/{record.editable[0]}", record.entry, kernel),
         (f"solution/{record.editable[0]}", record.entry, kernel),
-        ("judge/oracle.py", "oracle", lint_entries.check_oracle),
+        ("judge/oracle.py", "oracle", entries.check_oracle),
     ]
     if record.category is Category.PYTORCH_TO_HIP:
-        checks.append(("agent/module.py", "forward", lint_entries.check_module))
+        checks.append(("agent/module.py", "forward", entries.check_module))
     for name, key, check in checks:
         if name not in present:
             continue

@@ -1,8 +1,8 @@
-"""What is wrong with a task's oracle, inputs and tolerances, found by running the oracle on small sizes (needs torch)."""
+"""What is wrong with a task's oracle, inputs and tolerances, found by running the oracle on small sizes with torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import torch
@@ -121,26 +121,23 @@ def _scalars_matter(task: TaskRecord, cases: list[Case]) -> Found:
             for choice in axis.choices
             if choice != case.values[name]
         ]
-        if not any(_matters(case, lambda other=other: _ask(other, other.inputs)) for case, other in others):
-            yield (
-                _TOML,
-                f"axes.{name}",
-                "another choice changes no output beyond its tolerance: a kernel could ignore it",
-            )
+        if not any(_matters(case, _ask(other, other.inputs)) for case, other in others):
+            reason = "another choice changes no output beyond its tolerance: a kernel could ignore it"
+            yield _TOML, f"axes.{name}", reason
 
 
-def _redrawn(case: Case, name: str) -> Callable[[], Tensors]:
-    return lambda: _ask(case, {**case.inputs, name: case.other[name]})
+def _redrawn(case: Case, name: str) -> Tensors:
+    return _ask(case, {**case.inputs, name: case.other[name]})
 
 
 def _ask(case: Case, given: Tensors) -> Tensors:
     return case.reference.expected(given, case.values)
 
 
-def _matters(case: Case, ask: Callable[[], Tensors]) -> bool:
+def _matters(case: Case, answer: Tensors) -> bool:
     """Whether the gate tells another answer from the right one."""
-    answer = case.stored(ask())
-    return any(case.gate(name, answer[name])[0] is not None for name in case.dtypes)
+    stored = case.stored(answer)
+    return any(case.gate(name, stored[name])[0] is not None for name in case.dtypes)
 
 
 def _same_bytes(left: torch.Tensor, right: torch.Tensor) -> bool:

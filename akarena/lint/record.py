@@ -7,8 +7,8 @@ import keyword
 from collections import Counter
 from collections.abc import Mapping
 
-from akarena.lint_configurations import TOO_WIDE, Found, all_expressions, check_configurations
-from akarena.lint_space import check_axis, check_cpu
+from akarena.lint.configurations import TOO_WIDE, Found, all_expressions, check_configurations
+from akarena.lint.space import check_axis, check_cpu
 from akarena.records.task import (
     Category,
     DType,
