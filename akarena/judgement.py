@@ -131,7 +131,6 @@ class Court:
         job = self._job(Mode.CALIBRATE, task, "0" * 64, "0" * 64, cases, side, side)
         sources = {Process.BASELINE: kernel, Process.CANDIDATE: kernel}
         text, log = self._execute(job, sources, kernel, cancel)
-        self.calibration_log = log
         try:
             return Calibration.model_validate_json(json.dumps(json.loads(text)["calibration"]))
         except (ValueError, KeyError) as error:

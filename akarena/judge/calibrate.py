@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import sys
 from collections.abc import Callable
 
 import torch
@@ -14,15 +12,15 @@ from akarena.judge.clock import Clock, Plan
 from akarena.judge.job import Job, Process
 from akarena.judge.side import Side
 from akarena.judge.speed import probe_us
-from akarena.records.evaluation import Method
+from akarena.records.evaluation import Configuration, Method
 from akarena.records.run import Calibration
 from akarena.records.task import ComputeUnit
 from akarena.sandbox.base import End
 from akarena.sandbox.control import Control
 from akarena.worker.runtime import Runtime
 
-PROCESSES = 5
-"""Fresh worker processes that the floor is taken from."""
+PAIRS = 4
+"""Pairs of fresh worker processes that the floor is taken from."""
 _BLOCKS = 10
 _REPLAYS = 60
 _RESOLUTION_FACTOR = 1.25
@@ -36,58 +34,75 @@ class CalibrationError(Exception):
 
 
 def run(job: Job, control: Control) -> Calibration:
-    """Calibrate the device; needs about ten seconds.
+    """Calibrate the device; needs about twenty seconds.
 
     Raises:
         CalibrationError: Our own kernel does not build here.
     """
     assert job.runtime_library is not None
     assert job.runtime_prefix is not None
-    ended = control.wait(Process.BUILD_BASELINE.value, job.compile_seconds)
-    if ended is None or ended.end is not End.EXITED or ended.exit_code != 0:
-        raise CalibrationError(f"the calibration kernel does not build: {ended}")
+    for process in (Process.BUILD_BASELINE, Process.BUILD_CANDIDATE):
+        ended = control.wait(process.value, job.compile_seconds)
+        if ended is None or ended.end is not End.EXITED or ended.exit_code != 0:
+            raise CalibrationError(f"the calibration kernel does not build: {ended}")
     runtime = Runtime(job.runtime_library, job.runtime_prefix)
     runtime.set_device()
-    properties = torch.cuda.get_device_properties(0)
-    cache_bytes = int(properties.L2_cache_size)
+    cache_bytes = int(torch.cuda.get_device_properties(0).L2_cache_size)
     bandwidth, peaks = _bandwidth(), _peaks()
-    medians: dict[str, list[float]] = {}
-    round_trips: list[float] = []
     overhead_us = 0.0
-    for _ in range(PROCESSES):
-        memory = DeviceMemory(runtime, timed_bytes())
-        side = Side(job, control, Process.BASELINE, job.baseline, memory, torch.device("cuda"))
-        side.start()
-        # The first process gives the overhead, which the times of all processes are then free of.
-        overhead_us = overhead_us or _overhead_us(job, side, cache_bytes)
-        for configuration in job.configurations:
-            clock = Clock(job, side, dict(configuration.values), cache_bytes, overhead_us)
-            clock.set_up(Method.GRAPH)
-            medians.setdefault(configuration.id, []).append(_median_us(clock))
-        round_trips += [side.worker.echo(job.call_seconds) * 1e6 for _ in range(100)]
-        side.worker.stop()
-        memory.close()
-    print(json.dumps(medians), file=sys.stderr)
-    empty, *real = job.configurations
-    floor = max((max(medians[case.id]) - min(medians[case.id])) / statistics.median(medians[case.id]) for case in real)
+    ratios: list[float] = []
+    round_trips: list[float] = []
+    empty_us: list[float] = []
+    for _ in range(PAIRS):
+        memories = [DeviceMemory(runtime, timed_bytes()) for _ in range(2)]
+        sides = [
+            Side(job, control, process, side, memory, torch.device("cuda"))
+            for process, side, memory in zip(
+                (Process.BASELINE, Process.CANDIDATE), (job.baseline, job.candidate), memories, strict=True
+            )
+        ]
+        for side in sides:
+            side.start()
+        # The first pair gives the overhead, which all times are then free of.
+        overhead_us = overhead_us or _overhead_us(job, sides[0], cache_bytes)
+        empty, *real = job.configurations
+        empty_us += _medians_us(job, sides, empty, cache_bytes, overhead_us)
+        for configuration in real:
+            left, right = _medians_us(job, sides, configuration, cache_bytes, overhead_us)
+            ratios.append(left / right)
+        round_trips += [sides[0].worker.echo(job.call_seconds) * 1e6 for _ in range(100)]
+        for side in sides:
+            side.worker.stop()
+        for memory in memories:
+            memory.close()
     work = torch.ones(1 << 20, device="cuda")
     return Calibration(
-        instrument_floor=_rounded(floor),
-        resolution_us=_rounded(_RESOLUTION_FACTOR * statistics.median(medians[empty.id])),
+        instrument_floor=_rounded(max(max(ratio, 1 / ratio) for ratio in ratios) - 1),
+        resolution_us=_rounded(_RESOLUTION_FACTOR * statistics.median(empty_us)),
         round_trip_us=_rounded(statistics.median(round_trips)),
         replay_overhead_us=_rounded(overhead_us),
         idle_probe_us=_rounded(statistics.median(probe_us(work) for _ in range(200))),
         bandwidth_bytes_per_second=_rounded(bandwidth),
         cache_bytes=cache_bytes,
         peak_flops_per_second={unit: _rounded(rate) for unit, rate in peaks.items()},
-        processes=PROCESSES,
+        process_pairs=PAIRS,
+        same_kernel_ratios=tuple(_rounded(ratio) for ratio in ratios),
     )
 
 
-def _median_us(clock: Clock) -> float:
-    times = [clock.block() for _ in range(_BLOCKS)]
-    clock.kept.clear()
-    return statistics.median(times)
+def _medians_us(
+    job: Job, sides: list[Side], configuration: Configuration, cache_bytes: int, overhead_us: float
+) -> list[float]:
+    """Time the same kernel on both sides in turn, as a judgement does; returns the median of each side."""
+    clocks = [Clock(job, side, dict(configuration.values), cache_bytes, overhead_us) for side in sides]
+    times: list[list[float]] = [[], []]
+    for clock in clocks:
+        clock.set_up(Method.GRAPH)
+    for block in range(_BLOCKS):
+        for index in (0, 1) if block % 2 else (1, 0):
+            times[index].append(clocks[index].block())
+            clocks[index].kept.clear()
+    return [statistics.median(series) for series in times]
 
 
 def _overhead_us(job: Job, side: Side, cache_bytes: int) -> float:
@@ -95,20 +110,7 @@ def _overhead_us(job: Job, side: Side, cache_bytes: int) -> float:
     clock = Clock(job, side, dict(job.configurations[0].values), cache_bytes, 0.0)
     clock.set_up(Method.GRAPH)
     clock.use(Plan(1, 1))
-    small = statistics.median(clock.fresh_replay() for _ in range(_REPLAYS)) * 1e6
-    import sys as _s
-
-    for case in (0, 1, 3):
-        c = Clock(job, side, dict(job.configurations[case].values), cache_bytes, 0.0)
-        c.set_up(Method.GRAPH)
-        full = c.plan.sets
-        for k in (1, full // 8, full // 4, full // 2, full):
-            if k < 1:
-                continue
-            c.use(Plan(k, 1))
-            t = sorted(c.fresh_replay() * 1e6 for _ in range(30))
-            print("EXP", case, k, round(t[3]), round(t[15]), round(t[26]), file=_s.stderr)
-    return small
+    return statistics.median(clock.fresh_replay() for _ in range(_REPLAYS)) * 1e6
 
 
 def _best_seconds(work: Callable[[], object], repeats: int) -> float:

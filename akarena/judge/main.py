@@ -52,10 +52,10 @@ def _start_others(control: Control, job: dict[str, Any]) -> dict[str, socket.soc
     """Start the builds, and the workers up to the point where a kernel would be loaded."""
     if job["baseline_needs_build"]:
         control.spawn("build_baseline").close()
-    if job["mode"] == "calibrate":
-        return {}
     if job["candidate_needs_build"]:
         control.spawn("build_candidate").close()
+    if job["mode"] == "calibrate":
+        return {}
     return {name: control.spawn(name) for name in ("baseline", "candidate")}
 
 

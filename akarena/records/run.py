@@ -107,7 +107,7 @@ class Calibration(Part):
     """Measured once per run and device, before the first trial."""
 
     instrument_floor: NonNegativeFloat
-    """Relative spread of the same kernel between fresh worker processes."""
+    """Largest relative difference of the same kernel to itself, between two fresh worker processes timed in turn."""
     resolution_us: NonNegativeFloat
     """Time per call below which nothing is resolved."""
     round_trip_us: PositiveFloat
@@ -123,8 +123,10 @@ class Calibration(Part):
     """Size of the last-level cache."""
     peak_flops_per_second: dict[ComputeUnit, PositiveFloat]
     """Largest rate measured for each unit."""
-    processes: PositiveInt
-    """Fresh worker processes that the floor was taken from."""
+    process_pairs: PositiveInt
+    """Pairs of fresh worker processes that the floor was taken from."""
+    same_kernel_ratios: tuple[PositiveFloat, ...]
+    """Ratio of the two sides for each pair and size; all would be 1 with a perfect instrument."""
 
 
 class LockRecord(Record):

@@ -342,7 +342,8 @@ def lock(tasks: Sequence[str] = TASKS, target: TargetName = TargetName.CUDA) -> 
             bandwidth_bytes_per_second=4.0e12,
             cache_bytes=52428800,
             peak_flops_per_second={ComputeUnit.VECTOR_FP32: 5.8e13, ComputeUnit.MATRIX_16BIT: 7.5e14},
-            processes=5,
+            process_pairs=4,
+            same_kernel_ratios=(1.001, 0.998),
         ),
     )
 
