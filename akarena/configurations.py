@@ -80,7 +80,7 @@ class Space:
                 return f"does not meet {constraint!r}"
         used = set_bytes(self.task, values)
         if used > self.task.memory_cap_mib * 2**20:
-            return f"needs {used / 2**20:.0f} MiB, the cap is {self.task.memory_cap_mib} MiB"
+            return f"needs {-(-used // 2**20)} MiB, the cap is {self.task.memory_cap_mib} MiB"
         return None
 
 

@@ -183,6 +183,8 @@ def _provenance(run: Collected, published_sha256: str) -> Provenance:
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_rounded(item) for item in value)
     return rounded(value) if isinstance(value, float) else value
 
 

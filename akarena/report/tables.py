@@ -236,7 +236,9 @@ def provenance(report: ReportRecord) -> list[Table]:
     tables.append(_table("isolation", "Isolation", ["Limit", "Strength", "How"], [], lines))
     if found.calibration:
         peaks = found.calibration.peak_flops_per_second
-        measured = [(key, value) for key, value in found.calibration if key != "peak_flops_per_second"]
+        ratios = found.calibration.same_kernel_ratios
+        measured = [(key, value) for key, value in found.calibration if isinstance(value, int | float)]
+        measured += [(f"same kernel against itself, {number}", ratio) for number, ratio in enumerate(ratios, 1)]
         measured += [(f"peak flops per second {unit}", value) for unit, value in sorted(peaks.items())]
         rows = ([Cell(key.replace("_", " ")), _number(value)] for key, value in measured)
         tables.append(_table("calibration", "Calibration of the instrument", ["What"], ["Value"], rows))

@@ -102,7 +102,7 @@ BROKEN: dict[str, tuple[str, list[tuple[str, str]], str, str]] = {
     "seen-choice": (HIP, [("scale = 0.5", "scale = 0.7")], "seen[0]", "scale = 0.7 is none of"),
     "seen-axes": (HIP, [("rows = 16384", "lines = 16384")], "seen[3]", "needs exactly the axes"),
     "seen-constraint": (HIP, [("rows = 3\n", "rows = 5000\n")], "seen[4]", "does not meet 'rows * cols"),
-    "seen-cap": (HIP, [("memory_cap_mib = 512", "memory_cap_mib = 120")], "seen[1]", "needs 128 MiB, the cap is 120"),
+    "seen-cap": (HIP, [("memory_cap_mib = 512", "memory_cap_mib = 120")], "seen[1]", "needs 129 MiB, the cap is 120"),
     "seen-twice": (HIP, [("rows = 1000\ncols = 996", "rows = 64\ncols = 256")], "seen[2]", "is the same as seen[0]"),
     "seen-none-large": (
         HIP,
