@@ -110,6 +110,7 @@ def _add_evaluate(commands: Any) -> None:
     parser.add_argument(
         "--no-contract", action="store_true", help="leave the legal sizes out of the prompt, as published"
     )
+    parser.add_argument("--no-inspection", action="store_true", help="do not also compile for gfx942 and gfx950")
     parser.set_defaults(handler=_evaluate)
 
 
@@ -270,6 +271,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         agent_seconds=arguments.agent_seconds,
         check_calls=arguments.check_calls,
         contract_in_prompt=not arguments.no_contract,
+        inspect=not arguments.no_inspection,
     )
     with Display() as display:
         run = runner.start(request, display)

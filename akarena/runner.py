@@ -43,6 +43,7 @@ class Request:
     agent_seconds: float = 3600.0
     check_calls: int = 20
     contract_in_prompt: bool = True
+    inspect: bool = True
 
 
 class Progress(Protocol):
@@ -98,11 +99,11 @@ def start(request: Request, progress: Progress) -> RunFolder:
         store.write_record(run.manifest, manifest)
         _log(run, EventKind.RUN_STARTED)
         lock = _lock(run, chosen, box, chosen_target, progress)
-        _finish(run, manifest, lock, chosen, box, chosen_target, seed, progress)
+        _finish(Bench.of(manifest, lock, box, chosen_target, seed, request.inspect), run, chosen, progress)
     return run
 
 
-def resume(run: RunFolder, progress: Progress) -> RunFolder:
+def resume(run: RunFolder, progress: Progress, inspect: bool = True) -> RunFolder:
     """Run what is missing of an unsealed run. Nothing that is complete is run again.
 
     Raises:
@@ -127,7 +128,7 @@ def resume(run: RunFolder, progress: Progress) -> RunFolder:
             _unchanged(manifest.run_id, lock, chosen)
         else:
             lock = _lock(run, chosen, box, target, progress)
-        _finish(run, manifest, lock, chosen, box, target, seed, progress)
+        _finish(Bench.of(manifest, lock, box, target, seed, inspect), run, chosen, progress)
     return run
 
 
@@ -190,25 +191,16 @@ def _lock(run: RunFolder, chosen: list[Task], box: Sandbox, target: Target, prog
     return lock
 
 
-def _finish(
-    run: RunFolder,
-    manifest: ManifestRecord,
-    lock: LockRecord,
-    chosen: list[Task],
-    box: Sandbox,
-    target: Target,
-    seed: bytes,
-    progress: Progress,
-) -> None:
-    court = Court(box, target, lock.calibration)
-    bench = Bench(manifest, box, target, court, seed, lock.architecture)
+def _finish(bench: Bench, run: RunFolder, chosen: list[Task], progress: Progress) -> None:
+    """Bring every attempt to its end, then seal the run."""
+    manifest = bench.manifest
     plan = list(_plan(run, manifest, chosen))
     progress.planned(0, len(plan))
     for done, (task, configuration, attempt) in enumerate(plan, 1):
         _attempt(bench, task, configuration, attempt, progress)
         progress.planned(done, len(plan))
     _log(run, EventKind.RUN_SEALED)
-    seeds.reveal(run, manifest, seed)
+    seeds.reveal(run, manifest, bench.seed)
     store.write_sums(run)
 
 

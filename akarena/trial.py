@@ -16,7 +16,7 @@ from akarena.judge.gates import Stop
 from akarena.judge.job import Mode
 from akarena.judgement import Court
 from akarena.lease import device_lease
-from akarena.records import CheckRecord, EvaluationRecord, ManifestRecord, TrajectoryRecord, TrialRecord
+from akarena.records import CheckRecord, EvaluationRecord, LockRecord, ManifestRecord, TrajectoryRecord, TrialRecord
 from akarena.records.evaluation import (
     CaseCorrect,
     CaseIncorrect,
@@ -53,6 +53,22 @@ class Bench:
     court: Court
     seed: bytes
     architecture: str
+    inspect: bool
+    """Whether to compile for AMD GPUs that are not there, as evidence beside the verdict."""
+
+    @classmethod
+    def of(
+        cls,
+        manifest: ManifestRecord,
+        lock: LockRecord,
+        sandbox: Sandbox,
+        target: Target,
+        seed: bytes,
+        inspect: bool,
+    ) -> Bench:
+        """Put together what the trials of a run need."""
+        court = Court(sandbox, target, lock.calibration)
+        return cls(manifest, sandbox, target, court, seed, lock.architecture, inspect)
 
 
 def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder: TryFolder) -> TrialOutcome:
@@ -199,7 +215,9 @@ def _judge(bench: Bench, task: Task, candidate: Candidate, folder: TryFolder) ->
     store.write_record(folder.evaluation, verdict.evaluation)
     if verdict.samples is not None and verdict.samples.series:
         store.write_record(folder.samples, verdict.samples)
-    store.write_record(folder.inspection, inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest))
+    if bench.inspect:
+        found = inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest)
+        store.write_record(folder.inspection, found)
     void = next((gate for gate in verdict.evaluation.gates if isinstance(gate, GateVoid)), None)
     return _Void(void.reason, void.evidence) if void else verdict.evaluation
 

@@ -178,7 +178,7 @@ SOUND: dict[str, Value] = {"rows": 64, "cols": 256, "scale": 0.5}
     [
         ({}, None),
         ({"rows": 1, "cols": 8}, None),
-        ({"rows": 65536, "cols": 1024}, None),
+        ({"rows": 65536, "cols": 1020}, None),
         ({"rows": 0}, "rows = 0 is outside 1..65536"),
         ({"rows": 65537}, "rows = 65537 is outside 1..65536"),
         ({"rows": 64.0}, "rows = 64.0 is outside 1..65536"),
