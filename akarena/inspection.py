@@ -192,7 +192,8 @@ def _outcome(result: Result, architectures: tuple[str, ...]) -> Outcome:
         case End.TIMEOUT:
             return _failed(f"the compilation took longer than {_LIMITS.wall_seconds:g} s", log)
         case _:
-            return _failed(f"the compilation ended with {result.end.value}: {result.detail}", log)
+            how = f"signal {result.signal}" if result.end is End.SIGNALLED else result.end.value
+            return _failed(f"the compilation ended with {how}{f': {result.detail}' if result.detail else ''}", log)
     if result.exit_code != 0:
         return _failed(f"the compilation ended with exit code {result.exit_code}", log)
     if result.dropped_bytes or len(result.stdout) > _ANSWER_BYTES:

@@ -27,6 +27,7 @@ from akarena.records.evaluation import (
     GateFailed,
     GatePassed,
     GateVoid,
+    Quality,
     SpeedMeasured,
     Split,
 )
@@ -124,10 +125,10 @@ def _check_evaluation(
     names = [case.configuration.id for case in evaluation.cases]
     notes.require(len(names) == len(set(names)), path, "a configuration is judged twice")
     for case in evaluation.cases:
-        _check_case(notes, path, case, samples)
+        _check_case(notes, path, case, samples, evaluation.quality)
 
 
-def _check_case(notes: Notes, path: Path, case: Case, samples: SamplesRecord | None) -> None:
+def _check_case(notes: Notes, path: Path, case: Case, samples: SamplesRecord | None, quality: Quality | None) -> None:
     configuration, speed = case.configuration, case.speed
     name = configuration.id
     notes.require(name.startswith(f"{configuration.split}-"), path, f"{name} is called {configuration.split}")
@@ -144,7 +145,9 @@ def _check_case(notes: Notes, path: Path, case: Case, samples: SamplesRecord | N
         return
     for series in samples.series:
         if series.configuration == name and series.baseline_us and series.candidate_us:
-            medians = statistics.median(series.baseline_us), statistics.median(series.candidate_us)
+            # A candidate below the resolution counts as just resolved.
+            least_us = quality.resolution_us if quality else 0.0
+            medians = statistics.median(series.baseline_us), max(statistics.median(series.candidate_us), least_us)
             if _close(medians, (speed.baseline_median_us, speed.candidate_median_us)):
                 return
     notes.note(path, f"{name}: no series in samples.json has these medians")

@@ -235,7 +235,8 @@ class Judgement:
         with self._stage(f"{split.value}_speed"):
             for configuration in own:
                 if failed or self._cheat or not self._timed:
-                    reason = SkipReason.NOT_MEASURED_ON_TARGET if not failed else SkipReason.EARLIER_GATE_FAILED
+                    refused = failed or self._cheat is not None
+                    reason = SkipReason.EARLIER_GATE_FAILED if refused else SkipReason.NOT_MEASURED_ON_TARGET
                     speeds[configuration.id] = SpeedAbsent(state="absent", reason=reason)
                     continue
                 try:

@@ -125,9 +125,9 @@ def time_case(
     candidate_us = stdlib_statistics.median(series.candidate_us)
     if faults:
         speed: Speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.UNSTABLE, evidence="; ".join(faults))
-    elif min(baseline_us, candidate_us) < calibration.resolution_us:
+    elif baseline_us < calibration.resolution_us:
         text = (
-            f"baseline {baseline_us:.2f} us, candidate {candidate_us:.2f} us a call; "
+            f"the baseline takes {baseline_us:.2f} us a call; "
             f"below {calibration.resolution_us:.2f} us nothing is resolved on this device"
         )
         speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.NOT_RESOLVED, evidence=text)
@@ -187,7 +187,10 @@ def _measured(
     outputs_checked: int,
 ) -> SpeedMeasured:
     floor = calibration.instrument_floor
-    interval = statistics.ratio_of_medians(series.baseline_us, series.candidate_us, floor=floor)
+    # What is shorter than can be resolved counts as just resolved: the speedup is then a lower bound, and does not jump
+    # when the time lies about the limit.
+    resolved_us = [max(us, calibration.resolution_us) for us in series.candidate_us]
+    interval = statistics.ratio_of_medians(series.baseline_us, resolved_us, floor=floor)
     candidate_us = stdlib_statistics.median(series.candidate_us)
     fraction = least_seconds(job, values, calibration) * 1e6 / candidate_us
     if fraction * ROOFLINE_MARGIN > 1.0:
@@ -195,7 +198,9 @@ def _measured(
             FailReason.FASTER_THAN_POSSIBLE,
             f"{candidate_us:.2f} us a call is {fraction:.2f} times as fast as this device can be",
         )
-    flags = ("over_roofline",) if fraction > 1.0 else ()
+    flags: tuple[str, ...] = ("over_roofline",) if fraction > 1.0 else ()
+    if candidate_us < calibration.resolution_us:
+        flags += ("below_resolution",)
     return SpeedMeasured(
         state="measured",
         verdict=statistics.speed_verdict(interval, floor),
@@ -203,7 +208,7 @@ def _measured(
         low=interval.low,
         high=interval.high,
         baseline_median_us=stdlib_statistics.median(series.baseline_us),
-        candidate_median_us=candidate_us,
+        candidate_median_us=stdlib_statistics.median(resolved_us),
         blocks=len(series.candidate_us),
         calls_per_block=calls,
         method=method,

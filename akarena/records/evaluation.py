@@ -232,7 +232,7 @@ class SpeedMeasured(Part):
     state: Literal["measured"]
     verdict: SpeedVerdict
     speedup: PositiveFloat
-    """Median of baseline over median of candidate, per call."""
+    """Median of baseline over median of candidate, per call; a candidate below the resolution counts as resolved."""
     low: PositiveFloat
     high: PositiveFloat
     baseline_median_us: PositiveFloat

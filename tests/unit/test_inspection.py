@@ -174,7 +174,7 @@ def test_only_a_baseline_that_compiled_is_remembered(softmax: tasks.Task) -> Non
 def odd() -> Iterator[Any]:
     yield pytest.param(result(b"", End.TIMEOUT, None), "took longer than 180 s", id="timeout")
     yield pytest.param(result(b"", End.OUT_OF_MEMORY, None), "out_of_memory", id="memory")
-    yield pytest.param(result(b"", End.SIGNALLED, None, signal=6), "signalled", id="signal")
+    yield pytest.param(result(b"", End.SIGNALLED, None, signal=6), "ended with signal 6", id="signal")
     yield pytest.param(result(answer().stdout, exit_code=2), "exit code 2", id="exit code")
     yield pytest.param(result(answer().stdout, dropped_bytes=1), "longer than 65536 bytes", id="dropped")
     yield pytest.param(result(b" " * 65_536 + answer().stdout), "longer than 65536 bytes", id="long")
@@ -193,7 +193,7 @@ def odd() -> Iterator[Any]:
     yield pytest.param(answer(toolchain={"a b": "1"}), "not usable", id="version name")
     yield pytest.param(answer(kernels=[]), "kernels for nothing", id="no kernel")
     yield pytest.param(answer(kernels=[{}]), "not usable", id="empty kernel")
-    yield pytest.param(answer(kernels=[[]]), r"kernels\[0\]", id="kernel is a list")
+    yield pytest.param(answer(kernels=[[]]), "kernels[0]", id="kernel is a list")
     yield pytest.param(answer(kernels=[{}] * 1025), "kernels", id="many kernels")
     yield pytest.param(answer(kernels=[], kernels_left_out=1), "not usable", id="all left out")
     yield pytest.param(answer(kernels_left_out=-1), "kernels_left_out", id="negative left out")
@@ -213,7 +213,7 @@ def odd() -> Iterator[Any]:
 def test_an_odd_answer_is_a_failure_with_a_reason(softmax: tasks.Task, given: Result, said: str) -> None:
     side = inspect(Fake(given), softmax).candidate
     assert isinstance(side, Failed)
-    assert said in side.reason.replace("\\", "") if "\\" not in said else said.replace("\\", "") in side.reason
+    assert said in side.reason
     assert side.reason.isprintable()
 
 

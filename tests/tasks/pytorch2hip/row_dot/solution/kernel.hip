@@ -8,7 +8,7 @@ __global__ void row_dot_kernel(float* y, const float* a, const float* b, int col
     for (int j = threadIdx.x; j < cols; j += 256) sum += a[start + j] * b[start + j];
     sums[threadIdx.x] = sum;
     __syncthreads();
-    for (int width = 128; width > 0; width /= 2) {
+    for (unsigned width = 128; width > 0; width /= 2) {
         if (threadIdx.x < width) sums[threadIdx.x] += sums[threadIdx.x + width];
         __syncthreads();
     }
