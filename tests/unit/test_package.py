@@ -55,6 +55,8 @@ def text_of(name: str) -> str | None:
 
 
 def forbidden_in(text: str) -> list[str]:
+    # Versions of packages look like addresses.
+    text = re.sub(r'"version": "[^"]*"', "", text)
     return [what for what, pattern in FORBIDDEN.items() if re.search(pattern, text)]
 
 
@@ -80,6 +82,9 @@ def test_files_name_no_host_and_no_path_of_a_machine() -> None:
     for name in names:
         text = text_of(name)
         if text is not None and not name.startswith(MAY_NAME_PATHS):
+            if name.startswith("reports/example/") and name.endswith((".md", ".html")):
+                # Drawn from data.json, which is looked at itself; its table of packages holds bare versions.
+                text = re.sub(r"\b\d+(\.\d+){3}\b", "", text)
             found += [f"{name}: {what}" for what in forbidden_in(text)]
     assert found == []
 
