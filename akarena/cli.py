@@ -188,19 +188,18 @@ def _tasks_show(arguments: argparse.Namespace) -> int:
 def _tasks_lint(arguments: argparse.Namespace) -> int:
     from akarena import lint, paths, tasks
 
-    root = paths.root() / "tasks"
-    found = tasks.discover(root)
-    folders = list(found.values())
     if arguments.tasks:
         folders = [task.folder for task in tasks.select(_all_tasks(), arguments.tasks)]
-    problems = [problem for folder in folders for problem in lint.lint(folder, deep=arguments.deep)]
+        problems = [problem for folder in folders for problem in lint.lint(folder, deep=arguments.deep)]
+    else:
+        folders = list(tasks.discover(paths.root() / "tasks").values())
+        problems = lint.lint_all(paths.root(), arguments.deep)
     for problem in problems:
         print(problem)
     if problems:
         raise ClaimError(f"{len(problems)} problems in {len(folders)} tasks")
-    print(
-        f"{len(folders)} tasks, no problem{'' if arguments.deep else ' (without --deep: oracles and controls not run)'}"
-    )
+    left_out = "" if arguments.deep else " (without --deep: oracles and negative controls not run)"
+    print(f"{len(folders)} tasks, no problem{left_out}")
     return ExitCode.OK
 
 

@@ -103,6 +103,9 @@ def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder:
     }
     verdict = _judge(bench, task, candidate, folder)
     common["judge_seconds"] = round(time.monotonic() - clock, 3)
+    if bench.inspect and candidate.fault is None:
+        found = inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest)
+        store.write_record(folder.inspection, found)
     result = _outcome(common, candidate, verdict, folder)
     store.write_record(folder.trial, TrialRecord(result))
     return result
@@ -215,9 +218,6 @@ def _judge(bench: Bench, task: Task, candidate: Candidate, folder: TryFolder) ->
     store.write_record(folder.evaluation, verdict.evaluation)
     if verdict.samples is not None and verdict.samples.series:
         store.write_record(folder.samples, verdict.samples)
-    if bench.inspect:
-        found = inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest)
-        store.write_record(folder.inspection, found)
     void = next((gate for gate in verdict.evaluation.gates if isinstance(gate, GateVoid)), None)
     return _Void(void.reason, void.evidence) if void else verdict.evaluation
 

@@ -14,6 +14,7 @@ from akarena.errors import UserError
 from akarena.files import walk
 from akarena.records import (
     EvaluationRecord,
+    InspectionRecord,
     LockRecord,
     ManifestRecord,
     SamplesRecord,
@@ -61,8 +62,12 @@ def check_try(
     trajectory = notes.read(TrajectoryRecord, folder.trajectory) if _exists(folder.trajectory) else None
     samples = notes.read(SamplesRecord, folder.samples) if _exists(folder.samples) else None
     evaluation = notes.read(EvaluationRecord, folder.evaluation) if _exists(folder.evaluation) else None
+    inspection = notes.read(InspectionRecord, folder.inspection) if _exists(folder.inspection) else None
     if evaluation is not None:
         _check_evaluation(notes, folder, evaluation, samples, lock)
+    if evaluation is not None and inspection is not None:
+        same = (inspection.task_id, inspection.candidate_digest) == (evaluation.task_id, evaluation.candidate_digest)
+        notes.require(same, folder.inspection, "is about another candidate than evaluation.json")
     if record is None:
         return None
     trial = record.root
