@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import importlib
-from importlib.metadata import entry_points
-from typing import cast
-
-from akarena.errors import InfrastructureError, unknown_name
+from akarena.errors import unknown_name
+from akarena.registry import Registry
 from akarena.sandbox.base import Sandbox
 
 __all__ = ["get", "names"]
 
 AUTO = "auto"
-_GROUP = "akarena.sandboxes"
-_BUILT_IN = {"bubblewrap": "akarena.sandbox.bubblewrap:Bubblewrap"}
 _PREFERRED = ("docker", "bubblewrap")
-
-
-def _registry() -> dict[str, str]:
-    added = {point.name: point.value for point in entry_points(group=_GROUP)}
-    return {**added, **_BUILT_IN}
+_SANDBOXES: Registry[Sandbox] = Registry(
+    group="akarena.sandboxes",
+    builtin={"bubblewrap": "akarena.sandbox.bubblewrap:Bubblewrap"},
+)
 
 
 def names() -> tuple[str, ...]:
     """Give the short names of every registered sandbox."""
-    return tuple(sorted(_registry()))
+    return _SANDBOXES.names()
 
 
 def _usable(sandbox: Sandbox) -> bool:
@@ -43,15 +37,11 @@ def get(name: str) -> Sandbox:
         UserError: The name is not registered.
         InfrastructureError: Its module can't be imported.
     """
-    registry = _registry()
+    known = names()
     if name == AUTO:
         for preferred in _PREFERRED:
-            if preferred in registry and _usable(sandbox := get(preferred)):
+            if preferred in known and _usable(sandbox := get(preferred)):
                 return sandbox
-    if name not in registry:
-        raise unknown_name("sandbox", name, (*registry, AUTO))
-    module, _, attribute = registry[name].partition(":")
-    try:
-        return cast(Sandbox, getattr(importlib.import_module(module), attribute)())
-    except (ImportError, AttributeError) as error:
-        raise InfrastructureError(f"sandbox {name!r} can't be loaded from {registry[name]}: {error}") from error
+    if name not in known:
+        raise unknown_name("--sandbox: sandbox", name, (*known, AUTO))
+    return _SANDBOXES.create(name)

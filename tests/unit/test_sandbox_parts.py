@@ -133,7 +133,7 @@ class TestRegistry:
             sandbox.get("bubblewarp")
 
     def test_broken(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setitem(sandbox._BUILT_IN, "broken", "akarena.no_such_module:Nothing")
+        monkeypatch.setitem(sandbox._SANDBOXES._builtin, "broken", "akarena.no_such_module:Nothing")
         with pytest.raises(InfrastructureError, match="broken"):
             sandbox.get("broken")
 
