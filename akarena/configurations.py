@@ -114,6 +114,13 @@ def tensor_shape(argument: InputArgument | OutputArgument, values: Mapping[str, 
     return tuple(expressions.evaluate_size(extent, values) for extent in argument.shape)
 
 
+def used_dtypes(task: TaskRecord, values: Mapping[str, Value]) -> frozenset[str]:
+    """Return every dtype that a configuration uses."""
+    tensors = [argument for argument in task.arguments if isinstance(argument, InputArgument | OutputArgument)]
+    chosen = {str(values[name]) for name, axis in task.axes.items() if isinstance(axis, DTypeAxis)}
+    return frozenset({resolve_dtype(argument.dtype, values) for argument in tensors} | chosen)
+
+
 def set_bytes(task: TaskRecord, values: Mapping[str, Value]) -> int:
     """Return the bytes of all inputs and outputs of one call."""
     total = 0
@@ -134,13 +141,19 @@ def seen(task: TaskRecord, target: TargetName) -> list[Configuration]:
     ]
 
 
-def unseen(task: TaskRecord, target: TargetName, seed: bytes) -> list[Configuration]:
+def unseen(
+    task: TaskRecord,
+    target: TargetName,
+    seed: bytes,
+    verified: Callable[[Mapping[str, Value]], bool] = lambda values: True,
+) -> list[Configuration]:
     """Draw the eight unseen configurations of a task.
 
     Args:
         task: The task.
         target: The target, whose space is used.
         seed: Secret of the run; the same seed gives the same configurations.
+        verified: Says whether the target can verify a configuration. At least every second draw is such a one.
 
     Raises:
         SpaceError: The space holds no further configuration of some kind.
@@ -151,6 +164,8 @@ def unseen(task: TaskRecord, target: TargetName, seed: bytes) -> list[Configurat
     drawn = []
     for index, kind in enumerate(UNSEEN_MIX):
         values = draw(where, kind, generator, taken)
+        while index % 2 == 0 and not verified(values):
+            values = draw(where, kind, generator, taken)
         taken.append(values)
         drawn.append(Configuration(id=f"unseen-{index}", split=Split.UNSEEN, kind=kind, values=values))
     return drawn

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from akarena.judge.job import Job, Mode, Process, SideJob
 from akarena.judge.main import JOB, ORACLE
 from akarena.records.evaluation import Configuration, EvaluationRecord, SamplesRecord, VoidReason
 from akarena.records.run import Calibration
-from akarena.records.task import Category, DTypeAxis, InputArgument, OutputArgument, TargetName, TaskRecord
+from akarena.records.task import Category, TargetName, TaskRecord, Value
 from akarena.sandbox.base import Command, End, Limits, Mount, Sandbox, ScratchMount
 from akarena.targets import EntryKind, Target, host
 from akarena.tasks import Task
@@ -157,9 +157,7 @@ class Court:
             architecture=self._facts.architecture,
             measures_speed=self._target.measures_speed,
             fp8=self._target.fp8_dtype(),
-            unverified=tuple(
-                case.id for case in cases if not self._target.is_verified(candidate.kind, _dtypes(task, case))
-            ),
+            unverified=tuple(case.id for case in cases if not self._verified(task, candidate.kind, case.values)),
             nonce=secrets.token_hex(32),
             baseline=baseline,
             candidate=candidate,
@@ -172,6 +170,16 @@ class Court:
             call_seconds=_CALL_SECONDS[self._target.name],
             compile_seconds=_BUILD_SECONDS,
         )
+
+    def configurations(self, task: TaskRecord, seed: bytes) -> list[Configuration]:
+        """Return the seen configurations of a task and the unseen ones of a seed."""
+        _, kind = entry_kinds(task.category)
+        target = self._target.name
+        unseen = configurations.unseen(task, target, seed, lambda values: self._verified(task, kind, values))
+        return configurations.seen(task, target) + unseen
+
+    def _verified(self, task: TaskRecord, kind: EntryKind, values: Mapping[str, Value]) -> bool:
+        return self._target.is_verified(kind, configurations.used_dtypes(task, values))
 
     def _run(self, job: Job, sources: dict[Process, Path], oracle: Path, cancel: threading.Event | None) -> Verdict:
         try:
@@ -285,12 +293,6 @@ def _loaded(kind: EntryKind, name: str) -> str:
 
 def _entry(task: Task, kind: EntryKind) -> str:
     return "forward" if kind is EntryKind.EAGER else task.record.entry
-
-
-def _dtypes(task: TaskRecord, case: Configuration) -> frozenset[str]:
-    tensors = [argument for argument in task.arguments if isinstance(argument, InputArgument | OutputArgument)]
-    used = {configurations.resolve_dtype(argument.dtype, case.values) for argument in tensors}
-    return frozenset(used | {str(case.values[name]) for name, axis in task.axes.items() if isinstance(axis, DTypeAxis)})
 
 
 def _calibration_task() -> TaskRecord:

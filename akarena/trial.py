@@ -205,8 +205,7 @@ def _judge(bench: Bench, task: Task, candidate: Candidate, folder: TryFolder) ->
         evaluation = _unjudged(bench, task, candidate, Stop(Gate.SCOPE, candidate.fault, candidate.evidence))
         store.write_record(folder.evaluation, evaluation)
         return evaluation
-    cases = configurations.seen(task.record, bench.target.name)
-    cases += configurations.unseen(task.record, bench.target.name, bench.seed)
+    cases = bench.court.configurations(task.record, bench.seed)
     try:
         with device_lease(bench.target.name):
             verdict = bench.court.judge(task, folder.candidate, candidate.digest, cases, Mode.FULL)

@@ -864,7 +864,10 @@ print(os.geteuid(), [check for check in preflight(sandbox.get({sandbox.name!r}))
         for folder in below[:-1]:
             opened += ["--perms", "0755", "--dir", str(folder)]
         opened += ["--ro-bind", str(prefix), str(prefix)]
-    command = [str(find_bubblewrap()[0]), "--dev-bind", "/", "/", *opened, "--perms", "1777", "--tmpfs", "/tmp", "--"]
+    command = [str(find_bubblewrap()[0]), "--dev-bind", "/", "/", *opened, "--perms", "1777", "--tmpfs", "/tmp"]
+    if root.is_relative_to("/tmp"):
+        command += ["--ro-bind", str(root), str(root)]
+    command.append("--")
     python = str(interpreter())
     command += [python, "-I", "-S", "-c", become, "1234", "", python, "-I", "-S", "-B", "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, env={"HOME": "/nowhere"}, timeout=60)
