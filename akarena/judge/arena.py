@@ -6,6 +6,7 @@ and canaries of the calls at hand.
 
 from __future__ import annotations
 
+import fcntl
 import math
 import mmap
 import os
@@ -92,8 +93,10 @@ class HostMemory:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._descriptor = os.memfd_create("arena", os.MFD_CLOEXEC)
+        self._descriptor = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self._descriptor, size)
+        # A worker that cut the file short would kill the judge at its next access.
+        fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._map = mmap.mmap(self._descriptor, size)
         self.bytes = torch.frombuffer(self._map, dtype=torch.uint8)
 

@@ -91,7 +91,7 @@ class Worker:
         number = self._send(Command.ATTACH, payload)
         if descriptor is not None:
             socket.send_fds(self._socket, [b"\0"], [descriptor])
-        self._receive(number, timeout_seconds)
+        self._receive(Command.ATTACH, number, timeout_seconds)
         self._ask(
             Command.LOAD,
             {"kind": self._side.kind.value, "path": self._side.path, "entry": self._side.entry, "fp8": self._fp8},
@@ -148,7 +148,7 @@ class Worker:
             raise self._dead() from None
         return number
 
-    def _receive(self, number: int, timeout_seconds: float) -> None:
+    def _receive(self, command: Command, number: int, timeout_seconds: float) -> None:
         assert self._socket is not None
         self._socket.settimeout(timeout_seconds)
         try:
@@ -161,7 +161,7 @@ class Worker:
             status, code = wire.parse_answer(data, number)
         except wire.WireError as error:
             raise self._fault(FailReason.PROTOCOL_BROKEN, str(error)) from None
-        if status is Status.NOT_CAPTURABLE:
+        if status is Status.NOT_CAPTURABLE and command is Command.CAPTURE:
             raise NotCapturableError
         if status is not Status.DONE:
             reason = _FAULT_OF_STATUS.get(status, FailReason.PROTOCOL_BROKEN)
@@ -171,7 +171,7 @@ class Worker:
     def _ask(self, command: Command, payload: Mapping[str, Any] | None, timeout_seconds: float) -> float:
         started = time.perf_counter()
         number = self._send(command, payload)
-        self._receive(number, timeout_seconds)
+        self._receive(command, number, timeout_seconds)
         return time.perf_counter() - started
 
     def _fault(self, reason: FailReason, said: str) -> WorkerFaultError:

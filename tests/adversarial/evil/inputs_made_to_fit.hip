@@ -1,9 +1,9 @@
 // Tries: to answer with a constant, and to overwrite the input from a thread once the answer is out, so that the
 // constant is right for a reference which reads the shared memory. Refused by: the judge draws inputs into its own
 // memory and compares against that (wrong_values, input_changed).
-#include "tools.h"
-
 #include <hip/hip_runtime.h>
+
+#include "tools.h"
 
 extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t stream) {
     const long long count = static_cast<long long>(rows) * cols;

@@ -1,5 +1,6 @@
-// Tries: to leave a child process behind that writes the answer 30 ms later into the memory that both share.
-// Refused by: outputs read when the answer comes (output_not_written).
+// Tries: to leave a child process behind that writes the answer 300 ms later into the memory that both share.
+// Refused by: outputs read when the answer comes (output_not_written); what comes later lands in a later layout, where it
+// is one more fault.
 #include <hip/hip_runtime.h>
 
 #include <math.h>
@@ -24,7 +25,7 @@ static void plain_softmax(float* y, const float* x, int rows, int cols) {
 extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t stream) {
     const pid_t child = fork();
     if (child == 0) {
-        sleep_ms(30);
+        sleep_ms(300);
         plain_softmax(y, x, rows, cols);
         _exit(0);
     }

@@ -63,22 +63,36 @@ static bool sees_leftovers() {
     return any;
 }
 
+// The sandbox's own init has the rights of this process and no more, and its memory is open to it like our own. It must
+// not know more: an empty environment and the same files.
+static bool sees_init() {
+    char byte = 0;
+    FILE* environment = fopen("/proc/1/environ", "r");
+    const bool any = environment && fread(&byte, 1, 1, environment) == 1 && byte && found("environment", "of init");
+    if (environment) {
+        fclose(environment);
+    }
+    return can_open("/proc/1/root/job/job.json") || can_open("/proc/1/root/job/oracle.py") || any;
+}
+
 static bool sees_process(pid_t other) {
     bool any = false;
     char path[64];
-    for (const char* name : {"mem", "environ", "root/job/job.json", "fd/0"}) {
+    for (const char* name : {"mem", "environ", "root", "fd/0"}) {
         snprintf(path, sizeof path, "/proc/%d/%s", other, name);
         any |= can_open(path);
     }
-    if (ptrace(PTRACE_ATTACH, other, nullptr, nullptr) == 0) {
-        any |= found("ptrace", path);
-    }
     char byte = 0;
     iovec here = {&byte, 1}, there = {reinterpret_cast<void*>(0x400000), 1};
-    if (process_vm_readv(other, &here, 1, &there, 1, 0) >= 0 || errno == EFAULT) {
+    if (process_vm_readv(other, &here, 1, &there, 1, 0) >= 0) {
         any |= found("memory", path);
     }
     return any;
+}
+
+// Refused by the system-call filter, whoever is asked for.
+static bool traces() {
+    return ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr) == 0 && found("ptrace", "of the parent");
 }
 
 static bool sees_processes() {
@@ -99,8 +113,9 @@ static bool sees_processes() {
 }
 
 static const bool leaks = [] {
-    const bool files = sees_files(), left = sees_leftovers(), parent = sees_process(getppid()), all = sees_processes();
-    return FOUND_WHILE_COMPILED || files || left || parent || all;
+    const bool files = sees_files(), left = sees_leftovers(), init = sees_init(), parent = traces();
+    const bool others = sees_processes() || (getppid() > 1 && sees_process(getppid()));
+    return FOUND_WHILE_COMPILED || files || left || init || parent || others;
 }();
 
 extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t stream) {

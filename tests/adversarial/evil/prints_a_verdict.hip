@@ -1,8 +1,8 @@
 // Tries: to print a verdict in the judge's own format on both of its streams, and to do no work.
 // Refused by: nothing that a worker prints is parsed (output_not_written).
-#include "tools.h"
-
 #include <hip/hip_runtime.h>
+
+#include "tools.h"
 
 extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t stream) {
     static const char kVerdict[] =

@@ -9,7 +9,8 @@
 
 #include "tools.h"
 
-static std::vector<float> first_row(const float* x, int cols) {
+// Minus the first row of the answer: minus, so that the search does not find this very row.
+static std::vector<float> minus_first_row(const float* x, int cols) {
     std::vector<float> row(x, x + cols);
     float largest = row[0], sum = 0.0f;
     for (float value : row) {
@@ -20,12 +21,12 @@ static std::vector<float> first_row(const float* x, int cols) {
         sum += value;
     }
     for (float& value : row) {
-        value /= sum;
+        value /= -sum;
     }
     return row;
 }
 
-static bool is_close(float found, float wanted) { return fabsf(found - wanted) <= 1e-4f * wanted; }
+static bool is_close(float found, float minus_wanted) { return fabsf(found + minus_wanted) <= -1e-4f * minus_wanted; }
 
 // Copies the whole answer to y where it lies between start and end, as fp32 or as fp64.
 template <typename T>
@@ -49,7 +50,7 @@ static bool copy_answer(const char* start, const char* end, const std::vector<fl
 
 extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t stream) {
     const long long count = static_cast<long long>(rows) * cols;
-    const std::vector<float> row = first_row(x, cols);
+    const std::vector<float> row = minus_first_row(x, cols);
     FILE* maps = fopen("/proc/self/maps", "r");
     char line[512], mode[5];
     unsigned long start, end;

@@ -15,7 +15,7 @@
 
 #include <thread>
 
-constexpr int kChannel = 3;  // the worker's socket to the judge
+[[maybe_unused]] constexpr int kChannel = 3;  // the worker's socket to the judge
 constexpr int kRowThreads = 256;
 
 // Runs a text in the interpreter of the worker; false where it fails.
@@ -45,7 +45,8 @@ constexpr int kRowThreads = 256;
     }
     const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
     const uintptr_t start = reinterpret_cast<uintptr_t>(function) & ~(page - 1);
-    if (mprotect(reinterpret_cast<void*>(start), 2 * page, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
+    const uintptr_t end = (reinterpret_cast<uintptr_t>(function) + count + page - 1) & ~(page - 1);
+    if (mprotect(reinterpret_cast<void*>(start), end - start, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return false;
     }
     memcpy(function, code, count);
