@@ -866,6 +866,8 @@ print(os.geteuid(), [check for check in preflight(sandbox.get({sandbox.name!r}))
         opened += ["--ro-bind", str(prefix), str(prefix)]
     command = [str(find_bubblewrap()[0]), "--dev-bind", "/", "/", *opened, "--perms", "1777", "--tmpfs", "/tmp"]
     if root.is_relative_to("/tmp"):
+        for folder in reversed(root.relative_to("/tmp").parents[:-1]):
+            command += ["--perms", "0755", "--dir", f"/tmp/{folder}"]
         command += ["--ro-bind", str(root), str(root)]
     command.append("--")
     python = str(interpreter())
