@@ -101,12 +101,13 @@ def _add_evaluate(commands: Any) -> None:
     parser.add_argument("--tasks", nargs="+", default=[], help="id, glob, category, tag:NAME or difficulty:N")
     _add_machine(parser)
     parser.add_argument("--attempts", type=_count, default=1, help="attempts of each configuration on each task")
-    parser.add_argument("--seed", type=int, help="choose the seed of the unseen configurations; the report says so")
-    parser.add_argument("--seed-of", help="use the revealed seed of a sealed run again")
+    seed = parser.add_mutually_exclusive_group()
+    seed.add_argument("--seed", type=int, help="choose the seed of the unseen configurations; the report says so")
+    seed.add_argument("--seed-of", help="use the revealed seed of a sealed run again")
     parser.add_argument("--run-id", help="name of the run folder")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where run folders lie (runs/)")
     parser.add_argument("--agent-seconds", type=_seconds, default=3600.0, help="wall time of an agent (3600)")
-    parser.add_argument("--check-calls", type=int, default=20, help="calls of `check` an agent has (20)")
+    parser.add_argument("--check-calls", type=_calls, default=20, help="calls of `check` an agent has (20)")
     parser.add_argument(
         "--no-contract", action="store_true", help="leave the legal sizes out of the prompt, as published"
     )
@@ -124,20 +125,33 @@ def _add_run_commands(commands: Any) -> None:
         parser.add_argument("run", nargs=None if name == "resume" else "?", help="name, unique prefix or folder")
         parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where run folders lie (runs/)")
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
+        if name == "resume":
+            parser.add_argument("--no-inspection", action="store_true", help="as in `evaluate`")
         if name == "verify":
             parser.add_argument("--rejudge", action="store_true", help="also judge every candidate again")
         parser.set_defaults(handler=handler)
 
 
 def _count(text: str) -> int:
-    value = int(text)
-    if not 1 <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not between 1 and 1000")
+    return _whole(text, 1)
+
+
+def _calls(text: str) -> int:
+    return _whole(text, 0)
+
+
+def _whole(text: str, least: int) -> int:
+    value = int(text) if text.isdecimal() else -1
+    if not least <= value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text} is not between {least} and 1000")
     return value
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value <= 86400:
         raise argparse.ArgumentTypeError(f"{text} is not between 0 and 86400 seconds")
     return value
@@ -305,7 +319,9 @@ def _resume(arguments: argparse.Namespace) -> int:
     from akarena.display import Display
 
     with Display() as display:
-        run = runner.resume(store.find_run(arguments.runs_dir, arguments.run), display)
+        run = runner.resume(
+            store.find_run(arguments.runs_dir, arguments.run), display, inspect=not arguments.no_inspection
+        )
     return _finished(run, arguments.json)
 
 

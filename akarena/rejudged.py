@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from akarena.records import AttemptRecord, TrialRecord
+from akarena.records.evaluation import FailReason
 from akarena.records.trial import JudgedTrial, Ladder, LadderIncorrect, LadderMeasured, TrialOutcome, UnchangedTrial
 from akarena.store import RunFolder
 
@@ -40,7 +41,9 @@ def _ladder(outcome: TrialOutcome, split: str) -> Ladder | str:
     """Return the ladder of a split, or what there is in its place."""
     if isinstance(outcome, JudgedTrial | UnchangedTrial):
         return outcome.seen if split == "seen" else outcome.unseen
-    return f"{outcome.status}: {outcome.reason.value}"
+    # What could not be taken is not in the run folder, so that judged again it is missing.
+    reason = FailReason.MISSING_FILE if outcome.reason is FailReason.UNREADABLE_FILE else outcome.reason
+    return f"{outcome.status}: {reason.value}"
 
 
 def _compare(left: Ladder | str, right: Ladder | str) -> tuple[bool, str]:

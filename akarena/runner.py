@@ -93,7 +93,10 @@ def start(request: Request, progress: Progress) -> RunFolder:
         seed_sha256=seeds.commitment(seed),
         seed_source=source,
     )
-    run.root.mkdir(parents=True)
+    try:
+        run.root.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"--runs-dir {request.runs_dir}: cannot hold the run ({error.strerror})") from None
     with _exclusive(run):
         seeds.keep(run_id, seed)
         store.write_record(run.manifest, manifest)
@@ -148,6 +151,8 @@ def rejudge(run: RunFolder, runs_dir: Path, progress: Progress) -> RunFolder:
             attempts=manifest.attempts,
             seed_of=str(run.root),
             run_id=_free_name(runs_dir, f"{manifest.run_id}-rejudged"),
+            # Verdicts are compared, and an inspection is none.
+            inspect=False,
         ),
         progress,
     )

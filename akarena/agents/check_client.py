@@ -19,7 +19,7 @@ def main() -> int:
         data = b""
         while piece := connection.recv(65536):
             data += piece
-    answer = json.loads(data)
+    answer = json.loads(data or b"{}")
     if "cases" not in answer:
         print(answer.get("message", "no answer"))
         return 2

@@ -36,7 +36,8 @@ class CommandAgent:
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Say whether there is a command."""
-        return [] if configuration.command else ["--agent command needs --command 'PROGRAM ARGUMENT ...'"]
+        named = bool(configuration.command and configuration.command[0])
+        return [] if named else ["--agent command needs --command 'PROGRAM ARGUMENT ...'"]
 
     def work(self, assignment: Assignment) -> Outcome:
         """Run the program to its end, or to the end of its time."""

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from akarena import store
 from akarena.agents.base import Assignment, Outcome
-from akarena.errors import UserError
-from akarena.records import AttemptRecord
+from akarena.errors import UserError, unknown_name
+from akarena.records import AttemptRecord, ManifestRecord
 from akarena.records.run import AgentConfiguration
 from akarena.records.trial import AgentEnd, Step, StepKind
 
@@ -17,16 +17,20 @@ class ReplayAgent:
     """Hands in what an agent of an earlier run left."""
 
     name = "replay"
-    summary = "hands in the candidates of an earlier run (--replay RUN_FOLDER[:CONFIGURATION])"
+    summary = "hands in the candidates of an earlier run (--replay RUN:CONFIGURATION)"
     needs_service = False
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Say whether the earlier run is there."""
         if configuration.replay_of is None:
-            return ["--agent replay needs --replay RUN_FOLDER:CONFIGURATION"]
-        root, _ = _source(configuration)
+            return ["--agent replay needs --replay RUN:CONFIGURATION"]
+        root, configuration_id = _source(configuration)
         if not (root / "manifest.json").is_file():
             return [f"--replay {root}: has no manifest.json, expected a run folder"]
+        run = store.RunFolder(root)
+        known = [agent.id for agent in run.read(ManifestRecord, run.manifest).agents]
+        if configuration_id not in known:
+            return [str(unknown_name("--replay: configuration", configuration_id, known))]
         return []
 
     def work(self, assignment: Assignment) -> Outcome:

@@ -190,6 +190,11 @@ class Layout:
             self.guards.append([position + index * stride + end, _PAGE])
         return Slot(argument, shape, dtype, count, position + before, stride, before)
 
+    def guard_rest(self, arena_bytes: int) -> None:
+        """Make what lies behind the last tensor of the arena unreadable too, where anything is."""
+        if self._guarded and arena_bytes > self.size:
+            self.guards.append([self.size, arena_bytes - self.size])
+
     def bindings(self) -> dict[str, Any]:
         """Return the payload of PREPARE: every argument of the entry, in call order."""
         slots = iter(self.slots)

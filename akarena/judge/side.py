@@ -74,6 +74,7 @@ class Side:
     def lay_out(self, values: Mapping[str, Value], sets: int, secret: random.Random | None = None) -> View:
         """Bind ``sets`` calls of a configuration, with canaries and at addresses that ``secret`` varies."""
         layout = Layout(self.job.task, values, sets, secret or self.secret, self.guarded)
+        layout.guard_rest(self.memory.bytes.numel())
         view = View(self.memory, layout, self.dtypes)
         view.write_canaries(inputs.generator(self.device, self.job.nonce, self.name, "canary", self.secret.random()))
         synchronize(self.device)

@@ -150,9 +150,8 @@ class Worker:
 
     def _receive(self, command: Command, number: int, timeout_seconds: float) -> None:
         assert self._socket is not None
-        self._socket.settimeout(timeout_seconds)
         try:
-            data = wire.receive_exactly(self._socket, wire.ANSWER_BYTES)
+            data = wire.receive_exactly(self._socket, wire.ANSWER_BYTES, timeout_seconds)
         except TimeoutError:
             raise self._fault(FailReason.TIMEOUT, f"no answer within {timeout_seconds:.0f} s") from None
         except (wire.PeerGoneError, OSError):

@@ -32,8 +32,8 @@ class AgentConfiguration(Part):
     effort: str | None = Field(default=None, max_length=40)
     command: tuple[str, ...] = ()
     """Argument vector of a ``command`` agent."""
-    replay_of: str | None = Field(default=None, max_length=200)
-    """Run id and configuration that a ``replay`` agent takes its candidates from."""
+    replay_of: str | None = Field(default=None, max_length=5000)
+    """Run folder and configuration that a ``replay`` agent takes its candidates from."""
 
 
 class SeedSource(StrEnum):

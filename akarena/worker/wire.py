@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import time
 from enum import IntEnum
 from typing import Any
 
@@ -96,14 +97,26 @@ def parse_answer(data: bytes, number: int) -> tuple[Status, int]:
     return Status(status), code
 
 
-def receive_exactly(sock: socket.socket, count: int) -> bytes:
-    """Read ``count`` bytes; a timeout of the socket applies to each piece.
+def receive_exactly(sock: socket.socket, count: int, timeout_seconds: float | None = None) -> bytes:
+    """Read ``count`` bytes.
+
+    Args:
+        sock: The connection.
+        count: How many.
+        timeout_seconds: Time for all of them, in however many pieces they come; None leaves the socket's own timeout.
 
     Raises:
         PeerGoneError: The connection ended before.
+        TimeoutError: The time is over.
     """
     data = bytearray()
+    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     while len(data) < count:
+        if end is not None:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            sock.settimeout(left)
         try:
             piece = sock.recv(count - len(data))
         except ConnectionError:
