@@ -24,7 +24,9 @@ from akarena.sandbox.base import Command, End, Limits, Mount, Sandbox, ScratchMo
 from akarena.targets import EntryKind, Target, host
 from akarena.tasks import Task
 
-JUDGE_SECONDS = 420.0
+JUDGE_SECONDS = 480.0
+_CANDIDATE_SECONDS = 240.0
+"""Less than a judgement has, by a build and the judge's own work: so a slow candidate fails, and is not void."""
 _OUTPUT_BYTES = 64 << 20
 _LOG_BYTES = 64 << 10
 _BUILD_SECONDS = 120.0
@@ -168,6 +170,7 @@ class Court:
             runtime_library=environment.get("AKARENA_RUNTIME_LIBRARY"),
             runtime_prefix=environment.get("AKARENA_RUNTIME_PREFIX"),
             call_seconds=_CALL_SECONDS[self._target.name],
+            candidate_seconds=_CANDIDATE_SECONDS,
             compile_seconds=_BUILD_SECONDS,
         )
 

@@ -21,7 +21,7 @@ from referencing import Registry, Resource
 
 from akarena import strictjson
 from akarena.errors import InfrastructureError, UserError
-from akarena.records import ALL, SCHEMA_VERSION, EventRecord, Record, TrialRecord
+from akarena.records import ALL, SCHEMA_VERSION, AuditRecord, EventRecord, Record, TrialRecord
 from akarena.records.report import PublishedRecord, ReportRecord
 from akarena.strictjson import key_path, shorten
 
@@ -69,13 +69,13 @@ def drift(folder: Path) -> list[str]:
 
 
 def to_json(record: AnyRecord) -> bytes:
-    """Write a record in its one canonical form: UTF-8, sorted keys, two spaces of indent (an event: one line).
+    """Write a record in its one canonical form: UTF-8, sorted keys, two spaces of indent (lines of a log: none).
 
     Raises:
         InfrastructureError: The record does not meet its own schema, which is a defect of the program.
     """
     name = record.schema_name
-    indent = None if isinstance(record, EventRecord) else 2
+    indent = None if isinstance(record, AuditRecord | EventRecord) else 2
     try:
         text = json.dumps(
             record.model_dump(warnings=False), indent=indent, sort_keys=True, ensure_ascii=False, allow_nan=False

@@ -1,8 +1,9 @@
 """Blocks of calls, timed on the judge's own clock.
 
-For every replay the inputs are fresh and the outputs poisoned. When the clock has stopped the judge at once reads a
-secret sample of the outputs, so an answer before the work is done is seen; some outputs, chosen in secret, are kept
-and later compared in full with the oracle.
+For every replay the inputs are fresh and the outputs poisoned; the device must be idle and the outputs untouched when
+the clock starts. After the answer the judge at once reads a secret sample of the outputs. What the steps around the
+replays take longer than with the baseline is added to the candidate's time, so that nothing is gained by working ahead
+or by answering before the work is done. Some outputs, chosen in secret, are kept and later compared with the oracle.
 """
 
 from __future__ import annotations
@@ -17,27 +18,32 @@ import torch
 
 from akarena.judge import inputs
 from akarena.judge.arena import Slot, View, most_bytes, poison_word
+from akarena.judge.idle import IdleProbe
 from akarena.judge.job import Job
+from akarena.judge.sample import Sample
 from akarena.judge.side import Answer, Side, synchronize
 from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import FailReason, Method, Round
 from akarena.records.task import InputArgument, Value
 from akarena.targets.base import EntryKind
 
-BLOCK_SECONDS = 0.008
-"""Least time of a block; the read-back that could hide unfinished work takes well under a hundredth of it."""
+BLOCK_SECONDS = 0.006
+"""Least time of a replay or, for short kernels, of a block."""
+SLOW_SECONDS = 0.25
+"""A replay takes no longer than this, or than one call: a slow candidate must not stretch the judgement."""
 MAX_SETS = 2048
-MAX_REPLAYS = 4
+MAX_REPLAYS = 3
 COLD_FACTOR = 6
 """The buffer sets together exceed the last-level cache this many times, so every call finds it cold."""
 _POOL_BYTES = 256 << 20
 _WARM_SECONDS = 0.02
-_SAMPLE_BYTES = 256
 _KEPT_CALLS = 40
 _KEPT_BYTES = 2 << 30
-_KEPT_SECONDS = 0.3
+_KEPT_SECONDS = 0.2
 """Most time that the oracle may take for the kept calls of one configuration."""
 _EXPECTED_BLOCKS = 10
+_CHANCE_SECONDS = 50e-6
+_KEPT_SHARE = 0.9
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,15 @@ class Plan:
         return self.sets * self.replays
 
 
+@dataclass(frozen=True)
+class Taken:
+    """Seconds on the judge's clock: of the step before a replay, of the replay, and of the read after it."""
+
+    wake: float
+    replay: float
+    read: float
+
+
 class Clock:
     """Times one side on one configuration.
 
@@ -63,6 +78,11 @@ class Clock:
         cache_bytes: Size of the last-level cache.
         overhead_us: What a replay costs besides its calls; taken off.
         oracle_seconds: What one comparison with the oracle takes; it bounds how many calls are kept.
+        probe: Tells whether the device is idle before the clock starts.
+
+    Attributes:
+        refresh_seconds: What giving fresh inputs took before each timed replay; it is work of the judge's alone.
+        taken: All timed replays.
     """
 
     def __init__(
@@ -73,6 +93,7 @@ class Clock:
         cache_bytes: int,
         overhead_us: float,
         oracle_seconds: float = 0.0,
+        probe: IdleProbe | None = None,
     ) -> None:
         self._job = job
         self._side = side
@@ -80,6 +101,7 @@ class Clock:
         self._cache_bytes = cache_bytes
         self._overhead_seconds = overhead_us / 1e6
         self._oracle_seconds = oracle_seconds
+        self._probe = probe
         self._secret = random.Random(f"{job.nonce}/{side.name}/clock/{sorted(values.items())}")
         self._numbers = np.random.default_rng(self._secret.getrandbits(128))
         self._pools: dict[str, torch.Tensor] = {}
@@ -87,6 +109,8 @@ class Clock:
         self.method = Method.GRAPH
         self.plan = Plan(1, 1)
         self.kept: list[Answer] = []
+        self.refresh_seconds: list[float] = []
+        self.taken: list[Taken] = []
         self._due = self._secret.random()
 
     @property
@@ -105,9 +129,11 @@ class Clock:
         one_set = most_bytes(self._job.task, self._values, guarded=False)
         most = max(1, min(MAX_SETS, self._side.memory.bytes.numel() // one_set))
         cold = max(1, min(most, math.ceil(COLD_FACTOR * self._cache_bytes / one_set)))
-        self._lay_out(min(most, max(cold, 16)))
+        first = min(most, max(cold, 16))
+        # A call as seen by the checks, launch and answer included, is an upper bound.
+        self._lay_out(min(first, _calls_in(SLOW_SECONDS, self._side.call_seconds(self._values))))
         seconds = self._warm()
-        sets = max(cold, min(most, math.ceil(BLOCK_SECONDS / seconds)))
+        sets = min(max(cold, min(most, math.ceil(BLOCK_SECONDS / seconds))), _calls_in(SLOW_SECONDS, seconds))
         replays = max(1, min(MAX_REPLAYS, math.ceil(BLOCK_SECONDS / (seconds * sets))))
         self.use(Plan(sets, replays))
 
@@ -117,8 +143,7 @@ class Clock:
         sets = plan.sets
         if self._view is not None and self._view.layout.sets != sets:
             self._lay_out(sets)
-            self._refresh(poison_word(self._secret))
-            self._run()
+            self.fresh_replay()
 
     def _lay_out(self, sets: int) -> None:
         # Both sides get the same relative places: how a layout falls onto the memory's banks is worth a few percent.
@@ -144,19 +169,32 @@ class Clock:
     def _warm(self) -> float:
         """Run until the clocks of the device are up; returns seconds per call of the last run."""
         assert self._view is not None
-        self._refresh(poison_word(self._secret))
+        word = poison_word(self._secret)
+        self._refresh(word)
         started = time.perf_counter()
         while True:
-            seconds = self._net_seconds()
+            taken, _ = self._timed(self._sample(word))
             if time.perf_counter() - started >= _WARM_SECONDS:
-                return max(seconds / self._view.layout.sets, 1e-8)
+                return max(taken.replay - self._overhead_seconds, 1e-9) / self._view.layout.sets
 
-    def _run(self) -> float:
+    def _sample(self, word: int) -> Sample:
+        assert self._view is not None
+        layout = self._view.layout
+        outputs = [slot for slot in layout.slots if slot.is_output]
+        return Sample(self._side.memory, outputs, layout.sets, word, self._numbers)
+
+    def _timed(self, sample: Sample) -> tuple[Taken, torch.Tensor]:
+        """Run once, then read the sample of outputs."""
         assert self._view is not None
         synchronize(self._side.device)
+        wake = self._side.worker.wake(self._job.call_seconds)
         if self.method is Method.GRAPH:
-            return self._side.worker.replay(self._job.call_seconds)
-        return self._side.worker.plain(self._view.layout.sets, self._job.call_seconds)
+            replay = self._side.worker.replay(self._job.call_seconds)
+        else:
+            replay = self._side.worker.plain(self._view.layout.sets, self._job.call_seconds)
+        started = time.perf_counter()
+        found = sample.read()
+        return Taken(wake, replay, time.perf_counter() - started), found
 
     def _refresh(self, word: int) -> None:
         """Give every input fresh values and poison every output."""
@@ -171,37 +209,44 @@ class Clock:
                     piece.copy_(pool[start : start + piece.numel()].view(piece.shape))
         self._view.poison(word)
 
-    def _net_seconds(self) -> float:
-        """Run once; what a replay costs besides its calls is taken off."""
-        return max(self._run() - self._overhead_seconds, 1e-9)
-
-    def fresh_replay(self) -> float:
-        """Give fresh inputs and replay once; returns seconds with nothing taken off."""
-        self._refresh(poison_word(self._secret))
-        return self._run()
+    def fresh_replay(self) -> Taken:
+        """Give fresh inputs and replay once."""
+        word = poison_word(self._secret)
+        self._refresh(word)
+        sample = self._sample(word)
+        sample.read()
+        return self._timed(sample)[0]
 
     def block(self) -> float:
         """Time one block; returns microseconds per call.
 
         Raises:
-            WorkerFaultError: The worker failed, answered early, or wrote outside its outputs.
+            WorkerFaultError: The worker failed, started or answered early, or wrote outside its outputs.
         """
-        assert self._view is not None
-        total = 0.0
-        for _ in range(self.plan.replays):
-            word = poison_word(self._secret)
-            self._refresh(word)
-            chosen = self._choose()
-            given = [self._inputs_of(index) for index in chosen]
-            sample = self._sample_places()
-            total += self._net_seconds()
-            if self._checks_outputs:
-                early = self._read(sample)
-                outputs = [self._outputs_of(index) for index in chosen]
-                synchronize(self._side.device)
-                self._judge_sample(early, self._read(sample), word)
-                self.kept += [Answer(before, after) for before, after in zip(given, outputs, strict=True)]
-        return total / self.plan.calls * 1e6
+        return sum(self._replay_once() for _ in range(self.plan.replays)) / self.plan.calls * 1e6
+
+    def _replay_once(self) -> float:
+        """Time one replay and keep some of its calls; returns the seconds of its calls."""
+        word = poison_word(self._secret)
+        sample = self._sample(word)
+        synchronize(self._side.device)
+        started = time.perf_counter()
+        self._refresh(word)
+        synchronize(self._side.device)
+        self.refresh_seconds.append(time.perf_counter() - started)
+        chosen = self._choose()
+        given = [self._inputs_of(index) for index in chosen]
+        if self._probe is not None:
+            self._probe.run()
+        sample.require_untouched(sample.read())
+        taken, early = self._timed(sample)
+        if self._checks_outputs:
+            outputs = [self._outputs_of(index) for index in chosen]
+            synchronize(self._side.device)
+            sample.require_written(early, sample.read())
+            self.kept += [Answer(before, after) for before, after in zip(given, outputs, strict=True)]
+        self.taken.append(taken)
+        return max(taken.replay - self._overhead_seconds, 1e-9)
 
     def finish(self) -> None:
         """Look at the canaries, after all blocks.
@@ -234,39 +279,44 @@ class Clock:
         slots = [slot for slot in self._view.layout.slots if slot.is_output]
         return {slot.argument.name: self._view.copy_of(slot, index).clone() for slot in slots}
 
-    def _sample_places(self) -> torch.Tensor:
-        """Choose bytes of outputs all over the arena; the last call of a replay is always among them."""
-        assert self._view is not None
-        slots = [slot for slot in self._view.layout.slots if slot.is_output]
-        share = _SAMPLE_BYTES // len(slots)
-        places = []
-        for slot in slots:
-            calls = self._numbers.integers(0, self._view.layout.sets, share)
-            calls[::4] = self._view.layout.sets - 1
-            places.append(slot.base + calls * slot.stride + self._numbers.integers(0, slot.size, share))
-        return torch.from_numpy(np.concatenate(places)).to(self._side.device)
 
-    def _read(self, places: torch.Tensor) -> torch.Tensor:
-        return self._side.memory.bytes[places].cpu()
+def charge_us(baseline: Clock, candidate: Clock) -> float:
+    """Return what is added to the candidate's time per call for work that it did outside the timed replays.
 
-    def _judge_sample(self, early: torch.Tensor, later: torch.Tensor, word: int) -> None:
-        if not torch.equal(early, later):
-            changed = int((early != later).sum())
-            raise WorkerFaultError(FailReason.ANSWERED_EARLY, f"{changed} of {len(early)} sampled bytes changed later")
-        poison = (early == (word & 0xFF)) | (early == (word >> 8))
-        if float(poison.to(torch.float32).mean()) > 0.5:
-            share = float(poison.to(torch.float32).mean())
-            raise WorkerFaultError(FailReason.ANSWERED_EARLY, f"{share:.0%} of the sampled outputs were not written")
+    The steps before and after a replay are the same small pieces of work of our own on both sides. If they take longer
+    on the candidate's, the device was at work for it then. Means without the largest tenth are compared: rare delays do
+    not count, work in a large part of the replays does. Below 50 us a replay nothing is told from chance.
+    """
+    late = 0.0
+    for step in ("wake", "read"):
+        means = [_mean_of_most([getattr(one, step) for one in clock.taken]) for clock in (candidate, baseline)]
+        late += max(means[0] - means[1] - _CHANCE_SECONDS, 0.0)
+    return late / candidate.plan.sets * 1e6
+
+
+def _mean_of_most(values: list[float]) -> float:
+    kept = sorted(values)[: max(1, math.ceil(_KEPT_SHARE * len(values)))]
+    return sum(kept) / len(kept)
+
+
+def _calls_in(seconds: float, call_seconds: float) -> int:
+    """Return how many calls fit into a time; one where not even that fits."""
+    return max(1, int(seconds / max(call_seconds, 1e-9)))
 
 
 def set_up_both(baseline: Clock, candidate: Clock) -> Method:
-    """Set both sides up in the same way: graphs where both can be recorded, else plain calls."""
-    method = Method.GRAPH
+    """Set both sides up; returns how the candidate is run.
+
+    The baseline is always replayed from a graph. A candidate that cannot be recorded is run as plain calls and pays for
+    its launches itself, so nothing is won by refusing to be recorded.
+
+    Raises:
+        NotCapturableError: The baseline cannot be recorded: a defect of the task.
+        WorkerFaultError: A side does not run.
+    """
+    baseline.set_up(Method.GRAPH)
     try:
-        baseline.set_up(method)
-        candidate.set_up(method)
+        candidate.set_up(Method.GRAPH)
     except NotCapturableError:
-        method = Method.PLAIN
-        baseline.set_up(method)
-        candidate.set_up(method)
-    return method
+        candidate.set_up(Method.PLAIN)
+    return candidate.method

@@ -24,7 +24,14 @@ from akarena.records.evaluation import (
     VoidReason,
 )
 
-PROVEN_CHEATS = frozenset({FailReason.ANSWERED_EARLY, FailReason.WRONG_WHEN_TIMED, FailReason.FASTER_THAN_POSSIBLE})
+PROVEN_CHEATS = frozenset(
+    {
+        FailReason.ANSWERED_EARLY,
+        FailReason.WRONG_WHEN_TIMED,
+        FailReason.FASTER_THAN_POSSIBLE,
+        FailReason.DEVICE_KEPT_BUSY,
+    }
+)
 """Reasons that fail both splits, since a program that does this is right on neither."""
 
 _SPLITS = {

@@ -53,6 +53,8 @@ class Job(Part):
     runtime_prefix: str | None
     call_seconds: float
     """Longest time of one call, or of one replay."""
+    candidate_seconds: float
+    """Longest total time of everything that is asked of the candidate's worker."""
     compile_seconds: float
     """Longest total time of building, loading and first calls of the candidate."""
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import socket
-import statistics as stdlib_statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
 from akarena.judge import correctness, gates, speed
+from akarena.judge.alone import Alone
 from akarena.judge.arena import DeviceMemory, HostMemory, Memory, arena_bytes, timed_bytes
 from akarena.judge.correctness import Checked, Errors, Reference
 from akarena.judge.gates import PROVEN_CHEATS, Stop
+from akarena.judge.idle import IdleProbe
 from akarena.judge.job import Job, Mode, Process
 from akarena.judge.side import Side
-from akarena.judge.speed import IdleProbe
-from akarena.judge.workers import WorkerFaultError
+from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import (
     Case,
     CaseCorrect,
@@ -43,7 +43,6 @@ from akarena.records.evaluation import (
 )
 from akarena.sandbox.base import End
 from akarena.sandbox.control import Control
-from akarena.statistics import LEAST_EFFECT
 from akarena.worker.runtime import Runtime
 
 _BUILD_FAULTS = {
@@ -52,6 +51,11 @@ _BUILD_FAULTS = {
     End.TOO_MANY_PROCESSES: FailReason.COMPILE_RESOURCES,
     End.DISK_FULL: FailReason.COMPILE_RESOURCES,
 }
+
+
+_NOT_CAPTURABLE = Stop(
+    Gate.SCOPE, VoidReason.BASELINE_FAILED, "the baseline cannot be recorded into a graph, so its time means little"
+)
 
 
 class StoppedError(Exception):
@@ -95,9 +99,7 @@ class Judgement:
         self._device = torch.device("cuda" if job.runtime_library else "cpu")
         self._seconds: dict[str, float] = {"import": round(seconds_so_far, 3)}
         self._series: list[Series] = []
-        self._before: list[float] = []
-        self._after: list[float] = []
-        self._between: list[float] = []
+        self._alone: Alone | None = None
         self._probe: IdleProbe | None = None
         self._cheat: FailReason | None = None
         with self._stage("start"):
@@ -117,6 +119,8 @@ class Judgement:
             if self._timed:
                 assert job.calibration is not None
                 self._probe = IdleProbe(job.calibration.idle_probe_us)
+                if job.mode is Mode.FULL:
+                    self._alone = Alone(job, self._baseline, job.calibration, self._probe)
 
     @property
     def _timed(self) -> bool:
@@ -144,12 +148,14 @@ class Judgement:
         try:
             baselines = self._check_baseline()
             self._await_build()
-            self._time_alone(self._before)
+            if self._alone is not None:
+                self._time_alone(self._alone.before)
             self._load_candidate()
             cases = [case for split in Split for case in self._judge_split(split, baselines)]
             self._candidate.worker.stop()
-            self._time_alone(self._after)
-            cases = self._without_disturbed(cases)
+            if self._alone is not None:
+                self._time_alone(self._alone.after)
+                cases = _without_disturbed(cases, self._alone.disturbed())
             results = gates.judged(cases)
         except StoppedError as stopped:
             cases, results = [], gates.stopped(stopped.stop)
@@ -272,64 +278,50 @@ class Judgement:
         assert self._probe is not None
         self._candidate.start()
         blocks = speed.CHECK_BLOCKS if self._job.mode is Mode.CHECK else speed.BLOCKS
-        timed = speed.time_case(
-            self._job,
-            (self._baseline, self._candidate),
-            configuration,
-            self._reference,
-            self._job.calibration,
-            self._probe,
-            blocks,
-        )
-        if timed.series is not None:
-            self._series.append(timed.series)
-            if configuration.id == self._alone.id:
-                self._between.append(timed.baseline_median_us)
+        try:
+            timed = speed.time_case(
+                self._job,
+                (self._baseline, self._candidate),
+                configuration,
+                self._reference,
+                self._job.calibration,
+                self._probe,
+                blocks,
+            )
+        except NotCapturableError:
+            raise StoppedError(_NOT_CAPTURABLE) from None
+        except WorkerFaultError as fault:
+            self._candidate.worker.stop()
+            if fault.reason is FailReason.DEVICE_KEPT_BUSY and (busy := self._probe.busy_now()) is not None:
+                # The candidate is dead, so it was somebody else.
+                raise StoppedError(Stop(Gate.SCOPE, VoidReason.DEVICE_NOT_IDLE, busy)) from None
+            raise
+        self._series.append(timed.series)
+        if self._alone is not None:
+            self._alone.beside(timed.series)
         return timed.speed
 
-    @property
-    def _alone(self) -> Configuration:
-        """The configuration on which the baseline is also timed alone: the last seen one."""
-        return [case for case in self._job.configurations if case.split is Split.SEEN][-1]
-
-    def _time_alone(self, into: list[float]) -> None:
-        if not self._timed or self._job.mode is Mode.CHECK:
-            return
-        assert self._job.calibration is not None
-        assert self._probe is not None
+    def _time_alone(self, step: Callable[[], None]) -> None:
         with self._stage("baseline_alone"):
             try:
-                into += speed.time_alone(
-                    self._job, self._baseline, dict(self._alone.values), self._job.calibration, self._probe
-                )
+                step()
+            except NotCapturableError:
+                raise StoppedError(_NOT_CAPTURABLE) from None
             except WorkerFaultError as fault:
                 raise StoppedError(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
 
-    def _without_disturbed(self, cases: list[Case]) -> list[Case]:
-        """Take every number back where the baseline was slower beside the candidate than alone."""
-        quality = self._quality()
-        if quality is None:
-            return cases
-        alone = max(quality.baseline_before_us, quality.baseline_after_us)
-        margin = 1 + max(LEAST_EFFECT, quality.instrument_floor)
-        if quality.baseline_between_us <= alone * margin:
-            return cases
-        text = f"baseline {quality.baseline_between_us:.3f} us beside the candidate, {alone:.3f} us alone"
-        unknown = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.BASELINE_DISTURBED, evidence=text)
-        return [
-            case.model_copy(update={"speed": unknown}) if isinstance(case.speed, SpeedMeasured) else case
-            for case in cases
-        ]
-
     def _quality(self) -> Quality | None:
-        if not (self._before and self._between and self._after) or self._job.calibration is None:
+        if self._probe is None or self._job.calibration is None or self._alone is None:
+            return None
+        medians = self._alone.medians()
+        if not medians:
             return None
         return Quality(
             instrument_floor=self._job.calibration.instrument_floor,
             resolution_us=self._job.calibration.resolution_us,
-            baseline_before_us=stdlib_statistics.median(self._before),
-            baseline_between_us=stdlib_statistics.median(self._between),
-            baseline_after_us=stdlib_statistics.median(self._after),
+            baseline_alone=medians,
+            idle_looks=len(self._probe.seen_us),
+            busy_looks=self._probe.slow(),
         )
 
     def _evaluation(self, cases: tuple[Case, ...], results: tuple[GateResult, ...]) -> EvaluationRecord:
@@ -354,7 +346,16 @@ class Judgement:
             schema_version=1,
             task_id=self._job.task.id,
             series=tuple(self._series),
-            baseline_alone_before_us=tuple(self._before),
-            baseline_alone_after_us=tuple(self._after),
+            baseline_alone=self._alone.series() if self._alone else (),
             idle_probe_us=tuple(round(us, 1) for us in (self._probe.seen_us if self._probe else [])),
         )
+
+
+def _without_disturbed(cases: list[Case], disturbed: str | None) -> list[Case]:
+    """Take every number back where the candidate slowed the baseline down."""
+    if disturbed is None:
+        return cases
+    unknown = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.BASELINE_DISTURBED, evidence=disturbed)
+    return [
+        case.model_copy(update={"speed": unknown}) if isinstance(case.speed, SpeedMeasured) else case for case in cases
+    ]

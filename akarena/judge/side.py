@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -52,10 +53,13 @@ class Side:
         self.name = process.value
         self.memory = memory
         self.device = device
-        self.worker = Worker(control, process.value, side, job.fp8)
+        # Only the candidate can be slow on purpose.
+        allowance = job.candidate_seconds if process is Process.CANDIDATE else math.inf
+        self.worker = Worker(control, process.value, side, job.fp8, allowance)
         self.secret = random.Random(f"{job.nonce}/{process.value}")
         self.dtypes = inputs.dtypes(job.fp8)
         self.first_call_seconds = 0.0
+        self._call_seconds: dict[str, float] = {}
         self._compile_left = job.compile_seconds
 
     @property
@@ -70,6 +74,10 @@ class Side:
             WorkerFaultError: The kernel cannot be loaded.
         """
         self.worker.start(self.memory, self.job.compile_seconds)
+
+    def call_seconds(self, values: Mapping[str, Value]) -> float:
+        """Return the least time of a single call on a configuration so far, or 0 where there was none."""
+        return self._call_seconds.get(_key(values), 0.0)
 
     def lay_out(self, values: Mapping[str, Value], sets: int, secret: random.Random | None = None) -> View:
         """Bind ``sets`` calls of a configuration, with canaries and at addresses that ``secret`` varies."""
@@ -105,7 +113,7 @@ class Side:
         word = poison_word(self.secret)
         view.poison(word)
         synchronize(self.device)
-        self._call(first)
+        self._call(first, values)
         outputs = {slot.argument.name: view.copy_of(slot, 0).clone() for slot in view.layout.slots if slot.is_output}
         for slot in view.layout.slots:
             if not slot.is_output and not _same_bytes(view.copy_of(slot, 0), given[slot.argument.name]):
@@ -118,7 +126,7 @@ class Side:
                 raise WorkerFaultError(FailReason.OUTPUT_NOT_WRITTEN, f"{untouched} elements of {name} are unwritten")
         return Answer(given, outputs)
 
-    def _call(self, first: bool) -> None:
+    def _call(self, first: bool, values: Mapping[str, Value]) -> None:
         # A native kernel was compiled by the build; the others compile or tune when they are first called.
         compiling = first and self.kind is not EntryKind.NATIVE
         allowed = max(self._compile_left, self.job.call_seconds) if compiling else self.job.call_seconds
@@ -126,10 +134,16 @@ class Side:
         try:
             self.worker.call(0, self.secret.getrandbits(63), allowed)
         finally:
+            taken = time.perf_counter() - started
             if compiling:
-                taken = time.perf_counter() - started
                 self.first_call_seconds += taken
                 self._compile_left -= taken
+            key = _key(values)
+            self._call_seconds[key] = min(taken, self._call_seconds.get(key, taken))
+
+
+def _key(values: Mapping[str, Value]) -> str:
+    return str(sorted(values.items()))
 
 
 _WHOLE: dict[int, Callable[[int], tuple[torch.dtype, int]]] = {

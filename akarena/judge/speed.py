@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import random
 import statistics as stdlib_statistics
-import time
-from dataclasses import dataclass, field
-
-import torch
+from dataclasses import dataclass
 
 from akarena import expressions, statistics
-from akarena.judge.clock import Clock, set_up_both
+from akarena.judge.clock import Clock, charge_us, set_up_both
 from akarena.judge.correctness import Reference
+from akarena.judge.idle import IdleProbe
 from akarena.judge.job import Job
 from akarena.judge.side import Side
-from akarena.judge.workers import NotCapturableError, WorkerFaultError
+from akarena.judge.workers import WorkerFaultError
 from akarena.records.evaluation import (
     Configuration,
     FailReason,
@@ -33,7 +31,8 @@ BLOCKS = 10
 CHECK_BLOCKS = 4
 ROOFLINE_MARGIN = 0.8
 """A candidate below this share of the least possible time is refused; between it and 1 it is flagged."""
-_IDLE_FACTOR = 3.0
+_SLOW_REFRESH = 2.0
+_SLOW_REFRESH_SECONDS = 0.0005
 
 
 @dataclass
@@ -41,44 +40,7 @@ class Timed:
     """What timing one configuration gave."""
 
     speed: Speed
-    series: Series | None
-    baseline_median_us: float = 0.0
-    candidate_median_us: float = 0.0
-
-
-@dataclass
-class IdleProbe:
-    """A short piece of the judge's own work before each block: slow means that the device is not idle.
-
-    Attributes:
-        expected_us: Its time on an idle device.
-        seen_us: Its times during this judgement.
-    """
-
-    expected_us: float
-    seen_us: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._work = torch.ones(1 << 20, device="cuda")
-
-    def run(self) -> None:
-        """Take one more."""
-        self.seen_us.append(probe_us(self._work))
-
-    @property
-    def busy_share(self) -> float:
-        """Share of the probes that took over three times as long as on an idle device."""
-        slow = sum(seen > _IDLE_FACTOR * self.expected_us for seen in self.seen_us)
-        return slow / max(len(self.seen_us), 1)
-
-
-def probe_us(work: torch.Tensor) -> float:
-    """Time a fixed small kernel of torch's, launch and wait included, in microseconds."""
-    torch.cuda.synchronize()
-    started = time.perf_counter()
-    work.mul_(1.0)
-    torch.cuda.synchronize()
-    return (time.perf_counter() - started) * 1e6
+    series: Series
 
 
 def least_seconds(job: Job, values: dict[str, Value], calibration: Calibration) -> float:
@@ -101,28 +63,31 @@ def time_case(
     """Time both sides on one configuration, in turn and in random order, and compare kept outputs with the oracle.
 
     Raises:
-        WorkerFaultError: The candidate failed while timed, answered early, or was wrong; or either worker died.
+        WorkerFaultError: A worker failed while timed; or the candidate answered early, was wrong or kept the device
+            busy.
+        NotCapturableError: The baseline cannot be recorded into a graph.
     """
     values = dict(configuration.values)
     oracle_seconds = reference.seconds_on(values)
     baseline, candidate = (
-        Clock(job, side, values, calibration.cache_bytes, calibration.replay_overhead_us, oracle_seconds)
+        Clock(job, side, values, calibration.cache_bytes, calibration.replay_overhead_us, oracle_seconds, probe)
         for side in sides
     )
+    looks = len(probe.seen_us)
     method = set_up_both(baseline, candidate)
     order = random.Random(f"{job.nonce}/order/{configuration.id}")
     faults: list[str] = []
     checked = 0
     for _ in range(2):
-        series = _take(baseline, candidate, order, probe, blocks, configuration.id, method)
+        series = _take(baseline, candidate, order, blocks, configuration.id, method)
         candidate.finish()
+        _require_idle(probe, looks, baseline, candidate)
         checked += _check_kept(candidate, reference, values)
         sides_us = {"baseline": series.baseline_us, "candidate": series.candidate_us}
         faults = [f"{name}: {fault}" for name, us in sides_us.items() if (fault := statistics.series_fault(us))]
         if not faults:
             break
     baseline_us = stdlib_statistics.median(series.baseline_us)
-    candidate_us = stdlib_statistics.median(series.candidate_us)
     if faults:
         speed: Speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.UNSTABLE, evidence="; ".join(faults))
     elif baseline_us < calibration.resolution_us:
@@ -133,14 +98,13 @@ def time_case(
         speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.NOT_RESOLVED, evidence=text)
     else:
         speed = _measured(job, series, values, calibration, candidate.plan.calls, method, checked)
-    return Timed(speed, series, baseline_us, candidate_us)
+    return Timed(speed, series)
 
 
 def _take(
     baseline: Clock,
     candidate: Clock,
     order: random.Random,
-    probe: IdleProbe,
     blocks: int,
     configuration: str,
     method: Method,
@@ -149,9 +113,9 @@ def _take(
     letters = ""
     for _ in range(blocks):
         for letter in order.sample("bc", 2):
-            probe.run()
             taken[letter].append((baseline if letter == "b" else candidate).block())
             letters += letter
+    charge = round(charge_us(baseline, candidate), 4)
     return Series(
         configuration=configuration,
         method=method,
@@ -160,9 +124,27 @@ def _take(
         baseline_replays=baseline.plan.replays,
         candidate_replays=candidate.plan.replays,
         baseline_us=tuple(round(us, 4) for us in taken["b"]),
-        candidate_us=tuple(round(us, 4) for us in taken["c"]),
+        candidate_us=tuple(round(us + charge, 4) for us in taken["c"]),
+        candidate_charge_us=charge,
         order=letters,
     )
+
+
+def _require_idle(probe: IdleProbe, looks: int, baseline: Clock, candidate: Clock) -> None:
+    """Check that nothing ran on the device while the judge prepared its replays.
+
+    Raises:
+        WorkerFaultError: Something did.
+    """
+    busy = probe.busy(looks)
+    if busy is not None:
+        raise WorkerFaultError(FailReason.DEVICE_KEPT_BUSY, busy)
+    # Who computes ahead, while inputs arrive, takes the device from the judge's own work.
+    sides_seconds = [stdlib_statistics.median(clock.refresh_seconds) for clock in (baseline, candidate)]
+    more = max(1.0, candidate.plan.sets / baseline.plan.sets)
+    if sides_seconds[1] > _SLOW_REFRESH * more * sides_seconds[0] + _SLOW_REFRESH_SECONDS:
+        text = "giving fresh inputs took {1:.1f} ms a replay, beside {0:.1f} ms for the baseline"
+        raise WorkerFaultError(FailReason.DEVICE_KEPT_BUSY, text.format(*(seconds * 1e3 for seconds in sides_seconds)))
 
 
 def _check_kept(candidate: Clock, reference: Reference, values: dict[str, Value]) -> int:
@@ -216,19 +198,3 @@ def _measured(
         outputs_checked=outputs_checked,
         flags=flags,
     )
-
-
-def time_alone(
-    job: Job, side: Side, values: dict[str, Value], calibration: Calibration, probe: IdleProbe
-) -> list[float]:
-    """Time one side by itself on one configuration; returns microseconds per call of each block."""
-    clock = Clock(job, side, values, calibration.cache_bytes, calibration.replay_overhead_us)
-    try:
-        clock.set_up(Method.GRAPH)
-    except NotCapturableError:
-        clock.set_up(Method.PLAIN)
-    times = []
-    for _ in range(BLOCKS):
-        probe.run()
-        times.append(round(clock.block(), 4))
-    return times

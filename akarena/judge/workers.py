@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import socket
 import time
@@ -60,13 +61,18 @@ class Worker:
         name: Name of the process in the plan.
         side: What it loads.
         fp8: torch's dtype for ``fp8``.
+        allowance_seconds: Time that all its answers together may take.
     """
 
-    def __init__(self, control: Control, name: str, side: SideJob, fp8: str) -> None:
+    def __init__(
+        self, control: Control, name: str, side: SideJob, fp8: str, allowance_seconds: float = math.inf
+    ) -> None:
         self._control = control
         self._name = name
         self._side = side
         self._fp8 = fp8
+        self._allowance_seconds = allowance_seconds
+        self._left_seconds = allowance_seconds
         self._socket: socket.socket | None = None
         self._loaded = False
         self.log = ""
@@ -123,6 +129,10 @@ class Worker:
         """Run the calls without a graph; returns seconds on the judge's clock."""
         return self._ask(Command.PLAIN, {"sets": sets}, timeout_seconds)
 
+    def wake(self, timeout_seconds: float) -> float:
+        """Let the device turn to the worker's process; returns seconds on the judge's clock."""
+        return self._ask(Command.WAKE, None, timeout_seconds)
+
     def echo(self, timeout_seconds: float) -> float:
         """Send an empty request; returns seconds on the judge's clock."""
         return self._ask(Command.ECHO, None, timeout_seconds)
@@ -150,12 +160,17 @@ class Worker:
 
     def _receive(self, command: Command, number: int, timeout_seconds: float) -> None:
         assert self._socket is not None
+        started = time.perf_counter()
         try:
-            data = wire.receive_exactly(self._socket, wire.ANSWER_BYTES, timeout_seconds)
+            data = wire.receive_exactly(self._socket, wire.ANSWER_BYTES, min(timeout_seconds, self._left_seconds))
         except TimeoutError:
-            raise self._fault(FailReason.TIMEOUT, f"no answer within {timeout_seconds:.0f} s") from None
+            said = f"no answer within {timeout_seconds:.0f} s"
+            if self._left_seconds < timeout_seconds:
+                said = f"its calls together took the {self._allowance_seconds:.0f} s that a candidate has"
+            raise self._fault(FailReason.TIMEOUT, said) from None
         except (wire.PeerGoneError, OSError):
             raise self._dead() from None
+        self._left_seconds = max(self._left_seconds - (time.perf_counter() - started), 1e-3)
         try:
             status, code = wire.parse_answer(data, number)
         except wire.WireError as error:

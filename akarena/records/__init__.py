@@ -1,7 +1,9 @@
 """Every on-disk record as a type. Nothing here reads, writes or decides."""
 
+from akarena.records.audit import AuditRecord
 from akarena.records.base import SCHEMA_VERSION, Part, Record
 from akarena.records.evaluation import CheckRecord, EvaluationRecord, SamplesRecord
+from akarena.records.image import ImageLockRecord
 from akarena.records.inspection import InspectionRecord
 from akarena.records.run import EventRecord, LockRecord, ManifestRecord, SeedRecord
 from akarena.records.task import TaskRecord
@@ -9,9 +11,11 @@ from akarena.records.trial import AttemptRecord, TrajectoryRecord, TrialRecord
 
 ALL = (
     AttemptRecord,
+    AuditRecord,
     CheckRecord,
     EvaluationRecord,
     EventRecord,
+    ImageLockRecord,
     InspectionRecord,
     LockRecord,
     ManifestRecord,
@@ -27,9 +31,11 @@ __all__ = [
     "ALL",
     "SCHEMA_VERSION",
     "AttemptRecord",
+    "AuditRecord",
     "CheckRecord",
     "EvaluationRecord",
     "EventRecord",
+    "ImageLockRecord",
     "InspectionRecord",
     "LockRecord",
     "ManifestRecord",

@@ -93,6 +93,7 @@ class FailReason(StrEnum):
     WRONG_WHEN_TIMED = "wrong_when_timed"
     FASTER_THAN_POSSIBLE = "faster_than_possible"
     NOTHING_LAUNCHED = "nothing_launched"
+    DEVICE_KEPT_BUSY = "device_kept_busy"
 
 
 class VoidReason(StrEnum):
@@ -286,6 +287,18 @@ class Case(Part):
     speed: Speed
 
 
+class BaselineAlone(Part):
+    """Whether the candidate disturbs the baseline: medians per call on one configuration."""
+
+    configuration: str
+    before_us: PositiveFloat
+    """Before the candidate's code was loaded."""
+    between_us: PositiveFloat | None
+    """In turn with the candidate; null where that came to no series."""
+    after_us: PositiveFloat
+    """After the candidate was dead."""
+
+
 class Quality(Part):
     """How good the instrument was during this judgement."""
 
@@ -293,12 +306,12 @@ class Quality(Part):
     """Relative spread between fresh worker processes on this device; intervals are widened by it."""
     resolution_us: NonNegativeFloat
     """Time per call below which nothing is resolved."""
-    baseline_before_us: PositiveFloat
-    """Baseline alone, before the candidate existed."""
-    baseline_between_us: PositiveFloat
-    """Baseline in turn with the candidate."""
-    baseline_after_us: PositiveFloat
-    """Baseline alone, after the candidate was dead."""
+    baseline_alone: tuple[BaselineAlone, ...]
+    """On configurations chosen in secret."""
+    idle_looks: NonNegativeInt
+    """How often the judge looked whether the device was idle before a replay."""
+    busy_looks: NonNegativeInt
+    """How often it was not."""
 
 
 class EvaluationRecord(Record):
@@ -340,9 +353,21 @@ class Series(Part):
     baseline_us: tuple[PositiveFloat, ...]
     """Time per call of each baseline block."""
     candidate_us: tuple[PositiveFloat, ...]
-    """Time per call of each candidate block."""
+    """Time per call of each candidate block, the charge included."""
+    candidate_charge_us: NonNegativeFloat
+    """Added to each candidate block, per call: what the steps around its replays took longer than the baseline's."""
     order: str = Field(pattern=r"^[bc]*$")
     """Which side each block was, in order of time: b or c."""
+
+
+class AloneSeries(Part):
+    """Blocks of the baseline by itself on one configuration."""
+
+    configuration: str
+    before_us: tuple[PositiveFloat, ...]
+    """Before the candidate's code was loaded."""
+    after_us: tuple[PositiveFloat, ...]
+    """After the candidate was dead."""
 
 
 class SamplesRecord(Record):
@@ -353,10 +378,9 @@ class SamplesRecord(Record):
     schema_version: Literal[1]
     task_id: TaskId
     series: tuple[Series, ...]
-    baseline_alone_before_us: tuple[PositiveFloat, ...]
-    baseline_alone_after_us: tuple[PositiveFloat, ...]
+    baseline_alone: tuple[AloneSeries, ...]
     idle_probe_us: tuple[NonNegativeFloat, ...]
-    """A short kernel of the judge's own before each block; slower than calibrated means that the device is not idle."""
+    """A short kernel of the judge's own before each replay; far slower than calibrated: the device is not idle."""
 
 
 class CheckCase(Part):

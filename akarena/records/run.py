@@ -113,8 +113,8 @@ class Calibration(Part):
     round_trip_us: PositiveFloat
     """An empty frame to a worker and back."""
     replay_overhead_us: NonNegativeFloat
-    """What a timed replay costs besides its calls: messages, and the switch of the device from judge to worker. It is
-    taken off every replay of either side."""
+    """What a timed replay costs besides its calls, messages for the most part. It is taken off every replay of either
+    side."""
     idle_probe_us: PositiveFloat
     """The judge's own short kernel on an idle device."""
     bandwidth_bytes_per_second: PositiveFloat

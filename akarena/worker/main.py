@@ -26,6 +26,7 @@ from akarena.worker.runtime import DeviceRuntimeError, Runtime
 from akarena.worker.wire import Command, Status
 
 CHANNEL = 3
+_SCRATCH_BYTES = 4096
 
 
 class _Worker:
@@ -38,6 +39,7 @@ class _Worker:
         if library:
             self._runtime = Runtime(library, os.environ["AKARENA_RUNTIME_PREFIX"])
             self._runtime.set_device()
+            self._scratch = self._runtime.allocate(_SCRATCH_BYTES)
         if os.environ.get("AKARENA_PRELOAD"):
             # Seconds that would otherwise be spent while the judge waits; no kernel is loaded yet.
             importlib.import_module(os.environ["AKARENA_PRELOAD"])
@@ -85,8 +87,15 @@ class _Worker:
                 self._ready.replay()
             case Command.PLAIN:
                 self._ready.plain(payload["sets"])
+            case Command.WAKE:
+                self.wake()
             case Command.ECHO | Command.EXIT:
                 pass
+
+    def wake(self) -> None:
+        """Make the device turn to this process, by a trifle of work of our own."""
+        if self._runtime is not None:
+            self._runtime.clear(self._scratch, _SCRATCH_BYTES)
 
     @property
     def _ready(self) -> Entry:

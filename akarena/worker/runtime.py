@@ -74,6 +74,11 @@ class Runtime:
         """Free what :meth:`allocate` returned."""
         self._call("Free", ctypes.c_void_p(address))
 
+    def clear(self, address: int, size: int) -> None:
+        """Set device memory to zero, and wait for it."""
+        self._call("Memset", ctypes.c_void_p(address), ctypes.c_int(0), ctypes.c_size_t(size))
+        self.synchronize()
+
     def export(self, address: int) -> bytes:
         """Return the handle by which another process of the same user namespace can map the allocation."""
         handle = _Handle()

@@ -34,6 +34,7 @@ class Command(IntEnum):
     PLAIN = 7
     ECHO = 8
     EXIT = 9
+    WAKE = 10
 
 
 class Status(IntEnum):

@@ -15,6 +15,7 @@ _CPU = frozenset({TargetName.CPU})
 _CUDA = frozenset({TargetName.CUDA})
 _BOTH = _CPU | _CUDA
 _EARLY = frozenset({FailReason.ANSWERED_EARLY, FailReason.WRONG_WHEN_TIMED})
+_BUSY = frozenset({FailReason.DEVICE_KEPT_BUSY})
 _UNWRITTEN = frozenset({FailReason.OUTPUT_NOT_WRITTEN})
 _LATE = (
     FailReason.OUTPUT_NOT_WRITTEN,
@@ -82,8 +83,8 @@ FIXTURES = (
     Fixture("forges_event_times", Expect.NO_DIFFERENCE, targets=_CUDA, timed=True),
     Fixture("answers_early", Expect.REFUSED, _EARLY, _CUDA, timed=True),
     Fixture("first_replay_only", Expect.REFUSED, _EARLY, _CUDA, timed=True),
-    Fixture("disturbs_baseline", Expect.NO_GAIN, targets=_CUDA, timed=True),
-    Fixture("starts_before_clock", Expect.NO_GAIN, _EARLY, _CUDA, timed=True),
+    Fixture("disturbs_baseline", Expect.NO_GAIN, _BUSY, _CUDA, timed=True),
+    Fixture("starts_before_clock", Expect.NO_GAIN, _EARLY | _BUSY, _CUDA, timed=True),
     Fixture(
         "answers_1500us_early",
         Expect.NO_GAIN,
@@ -105,8 +106,8 @@ FIXTURES = (
     Fixture("captures_for_itself", Expect.NO_GAIN, _EARLY, _CUDA, timed=True, seen=(0, 5)),
     Fixture("skips_some_calls", Expect.REFUSED, _EARLY, _CUDA, timed=True),
     Fixture("works_at_capture", Expect.REFUSED, _EARLY, _CUDA, timed=True),
-    Fixture("side_stream", Expect.NO_GAIN, _EARLY, _CUDA, timed=True),
-    Fixture("persistent_kernel", Expect.NO_GAIN, _EARLY | {FailReason.TIMEOUT}, _CUDA, timed=True),
+    Fixture("side_stream", Expect.NO_GAIN, _EARLY | _BUSY, _CUDA, timed=True),
+    Fixture("persistent_kernel", Expect.NO_GAIN, _EARLY | _BUSY | {FailReason.TIMEOUT}, _CUDA, timed=True),
     Fixture("side_stream_joined", Expect.PASSES, targets=_CUDA, timed=True),
     Fixture("remembers_addresses", Expect.REFUSED, _EARLY | _UNWRITTEN, timed=True),
     Fixture("atomics_and_workspace", Expect.PASSES, timed=True),

@@ -192,9 +192,11 @@ def evaluation(
         quality=ev.Quality(
             instrument_floor=FLOOR,
             resolution_us=0.5,
-            baseline_before_us=100.0,
-            baseline_between_us=100.4,
-            baseline_after_us=100.1,
+            baseline_alone=(
+                ev.BaselineAlone(configuration="seen-0", before_us=100.0, between_us=100.4, after_us=100.1),
+            ),
+            idle_looks=240,
+            busy_looks=0,
         )
         if timed
         else None,
@@ -217,13 +219,13 @@ def samples(record: EvaluationRecord) -> SamplesRecord:
                 candidate_replays=25,
                 baseline_us=times(case.speed.baseline_median_us),
                 candidate_us=times(case.speed.candidate_median_us),
+                candidate_charge_us=0.0,
                 order="bc" * 10,
             )
             for case in record.cases
             if isinstance(case.speed, ev.SpeedMeasured)
         ),
-        baseline_alone_before_us=(100.0, 100.2),
-        baseline_alone_after_us=(100.1, 100.0),
+        baseline_alone=(ev.AloneSeries(configuration="seen-0", before_us=(100.0, 100.2), after_us=(100.1, 100.0)),),
         idle_probe_us=(4.1, 4.0),
     )
 

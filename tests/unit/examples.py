@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from akarena import schemas
-from akarena.records import AttemptRecord, CheckRecord, EventRecord, InspectionRecord
+from akarena.records import AttemptRecord, AuditRecord, CheckRecord, EventRecord, InspectionRecord
+from akarena.records import audit as au
 from akarena.records import evaluation as ev
 from akarena.records import inspection as ins
 from akarena.records import run as rn
@@ -64,6 +65,15 @@ FAULTS: dict[str, dict[str, tuple[str, Fault]]] = {
         "try-zero": ("first", put("counted_try", value=0)),
         "unknown-status": ("first", put("tries", 0, "status", value="won")),
         "foreign-task": ("first", put("task_id", value="hip2hip/../secret")),
+    },
+    "audit": {
+        "unknown-verdict": ("answered", put("verdict", value="passed")),
+        "negative-bytes": ("answered", put("bytes_up", value=-1)),
+        "newline-in-path": ("refused", put("path", value="/v1\n/messages")),
+        "unknown-reason": ("refused", put("reason", value="unwanted")),
+        "body": ("answered", put("body", value="the question")),
+        "impossible-status": ("answered", put("status", value=600)),
+        "part-of-tokens": ("answered", cut("tokens", "cache_read")),
     },
     "check": {
         "negative-calls": ("correct", put("calls_left", value=-1)),
@@ -195,6 +205,11 @@ def valid(scratch: Path) -> dict[tuple[str, str], Document]:
             samples = run.read(ev.SamplesRecord, folder.samples)
             add(label, samples.model_copy(update={"series": samples.series[:1]}))
 
+    add("answered", _audit())
+    denied = {"verdict": au.Verdict.REFUSED, "reason": au.RefusalReason.TOOL_TYPE, "status": 403}
+    told = "tools[0].type: 'web_search_20250305' is not on the gateway's list"
+    nothing = {"tokens": None, "bytes_down": 0, "complete": False, "upstream_request_id": None}
+    add("refused", _audit().model_copy(update=denied | nothing | {"detail": told}))
     add("first", _attempt("judged"))
     add("after-void", _attempt("void", "judged"))
     add("correct", _check(builders.configurations()[0]))
@@ -265,6 +280,30 @@ def _attempt(*statuses: str) -> AttemptRecord:
         attempt=1,
         counted_try=len(tries),
         tries=tries,
+    )
+
+
+def _audit() -> AuditRecord:
+    return AuditRecord(
+        schema_version=1,
+        time=builders.TIME,
+        service="anthropic",
+        method="POST",
+        path="/v1/messages",
+        model="a-model",
+        verdict=au.Verdict.ALLOWED,
+        reason=None,
+        detail="",
+        status=200,
+        bytes_up=102469,
+        bytes_down=1591,
+        tokens=tr.Tokens(input=100, output=20, cache_read=18000, cache_write=0, reasoning=0),
+        milliseconds=4210,
+        streamed=True,
+        complete=True,
+        tools=("Bash", "Edit", "Read"),
+        dropped=(),
+        upstream_request_id="req_0001",
     )
 
 

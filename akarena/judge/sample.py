@@ -1,0 +1,84 @@
+"""A secret sample of timed outputs: untouched when the clock starts, written when it stops, unchanged afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from akarena.judge.arena import Memory, Slot
+from akarena.judge.workers import WorkerFaultError
+from akarena.records.evaluation import FailReason
+
+PIECES = 128
+"""Pieces in one sample; a candidate that leaves one output in a hundred out is seen within a few blocks."""
+PIECE_BYTES = 16
+_LAST_CALL_EVERY = 4
+
+
+class Sample:
+    """Places all over the outputs of one replay, drawn in secret; every fourth lies in the last call.
+
+    Args:
+        memory: The arena.
+        slots: The outputs in it.
+        sets: Calls of the replay.
+        word: The poison that lies in the outputs before the replay.
+        numbers: The secret generator.
+    """
+
+    def __init__(
+        self, memory: Memory, slots: Sequence[Slot], sets: int, word: int, numbers: np.random.Generator
+    ) -> None:
+        self._bytes = memory.bytes
+        share = -(-PIECES // len(slots))
+        places = np.concatenate([_places(slot, sets, share, numbers) for slot in slots])
+        offsets = places[:, :1]
+        # A piece never begins at an odd byte of an output, so the poison's two bytes alternate in it.
+        high = (places - offsets) % 2 == 1
+        self._poison = torch.from_numpy(np.where(high, word >> 8, word & 0xFF).astype(np.uint8))
+        # One byte alone cannot be told from a result.
+        self._telling = torch.from_numpy(places[:, 1] != places[:, 0])
+        self._places = torch.from_numpy(places).to(self._bytes.device)
+
+    def read(self) -> torch.Tensor:
+        """Return the bytes at all places, of shape [pieces, 16], on the host."""
+        return self._bytes[self._places].cpu()
+
+    def require_untouched(self, found: torch.Tensor) -> None:
+        """Check what was read right before the clock starts.
+
+        Raises:
+            WorkerFaultError: Something was written before the replay was asked for.
+        """
+        touched = int((found != self._poison).any(dim=1).sum())
+        if touched:
+            text = f"{touched} of {len(found)} sampled outputs were written before the clock started"
+            raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
+
+    def require_written(self, early: torch.Tensor, later: torch.Tensor) -> None:
+        """Check what was read right after the answer, and once more after that.
+
+        Raises:
+            WorkerFaultError: Something was not written when the worker answered, or changed afterwards.
+        """
+        missing = int(((early == self._poison).all(dim=1) & self._telling).sum())
+        if missing:
+            text = f"{missing} of {len(early)} sampled outputs were not written when the worker answered"
+            raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
+        changed = int((early != later).any(dim=1).sum())
+        if changed:
+            text = f"{changed} of {len(early)} sampled outputs changed after the worker had answered"
+            raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
+
+
+def _places(slot: Slot, sets: int, count: int, numbers: np.random.Generator) -> np.ndarray:
+    """Return the addresses of ``count`` pieces of an output, of shape [count, 16]; short outputs repeat their bytes."""
+    calls = numbers.integers(0, sets, count)
+    calls[::_LAST_CALL_EVERY] = sets - 1
+    length = min(PIECE_BYTES, slot.size)
+    starts = numbers.integers(0, max(slot.size // PIECE_BYTES, 1), count) * PIECE_BYTES
+    within = np.arange(PIECE_BYTES) % length
+    first = slot.base + calls * slot.stride + starts
+    return np.asarray(first[:, None] + within[None, :])
