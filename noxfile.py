@@ -43,6 +43,8 @@ LOCKS = {
     "browser": ("build", "test", "browser"),
 }
 """Lock files, with the dependency groups that each holds besides the project's own dependencies."""
+IMAGE_LOCKS = ("pip", "torch", "judge", "node")
+"""Lock files of what is installed into container images, below requirements/images, each made from an ``.in`` file."""
 
 _PROBE = """
 import importlib.util, json, pathlib, platform, sysconfig
@@ -96,10 +98,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON)
 def lint(session: nox.Session) -> None:
-    """Check style and formatting with ruff; `-- --fix` repairs what it can."""
+    """Check style and formatting with ruff, and Dockerfile.rocm with hadolint; `-- --fix` repairs what it can."""
     _install(session, "lint")
     session.run("ruff", "check", *session.posargs, *SOURCES)
     session.run("ruff", "format", *(() if "--fix" in session.posargs else ("--check",)), *SOURCES)
+    session.run("hadolint", "--no-color", "Dockerfile.rocm")
 
 
 @nox.session(python=PYTHON)
@@ -151,21 +154,20 @@ def lock(session: nox.Session) -> None:
     """Write the hashed lock files again, keeping pins that still fit; `-- --upgrade` renews them."""
     session.install("uv")
     for name, groups in LOCKS.items():
-        target = f"requirements/{name}.lock"
-        constraint = [] if name == "core" else ["--constraint", "requirements/core.lock"]
         chosen = [f"--group={group}" for group in groups]
-        options = ["--universal", "--generate-hashes", "--no-emit-index-url", "--python-version=3.11", "--quiet"]
-        session.run(
-            *("uv", "pip", "compile", *options, *chosen, *constraint, f"--output-file={target}"),
-            *(*session.posargs, "pyproject.toml"),
-            env={"UV_CUSTOM_COMPILE_COMMAND": "nox -s lock"},
-        )
+        _compile(session, f"requirements/{name}.lock", *chosen, "pyproject.toml")
+    for name in IMAGE_LOCKS:
+        _compile(session, f"requirements/images/{name}.lock", f"requirements/images/{name}.in")
 
 
-@nox.session(venv_backend="none", default=False)
+@nox.session(python=PYTHON, default=False)
 def build(session: nox.Session) -> None:
-    """Build the wheel, the container image and the bundle (not there yet)."""
-    _later(session, "Dockerfile.rocm and the reproducible bundle")
+    """Build the container images of a target with Docker; `-- --target cpu --base IMAGE --agent codex`."""
+    _install(session, "core")
+    if session.venv_backend == "uv":
+        # The build downloads wheels with pip, whose own configuration names an index of CPU builds.
+        session.install("pip")
+    _akarena(session, "build")
 
 
 @nox.session(venv_backend="none", default=False)
@@ -184,6 +186,15 @@ def bench(session: nox.Session) -> None:
 def soak(session: nox.Session) -> None:
     """Run thousands of judgements and look for leaks (not there yet)."""
     _later(session, "the long-run driver")
+
+
+def _compile(session: nox.Session, target: str, *sources: str) -> None:
+    constraint = [] if target == "requirements/core.lock" else ["--constraint", "requirements/core.lock"]
+    options = ["--universal", "--generate-hashes", "--no-emit-index-url", "--python-version=3.11", "--quiet"]
+    session.run(
+        *("uv", "pip", "compile", *options, *constraint, f"--output-file={target}", *session.posargs, *sources),
+        env={"UV_CUSTOM_COMPILE_COMMAND": "nox -s lock"},
+    )
 
 
 def _akarena(session: nox.Session, *command: str) -> None:

@@ -50,6 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_preflight(commands)
     _add_evaluate(commands)
     _add_run_commands(commands)
+    _add_build(commands)
     schemas = commands.add_parser("schemas", help="write the JSON schemas, or check that the committed ones are fresh")
     schemas.add_argument("--check", action="store_true", help="fail where a schema is stale, and write nothing")
     schemas.set_defaults(handler=_schemas)
@@ -97,6 +98,9 @@ def _add_evaluate(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="let agents work on tasks, judge what they leave, write the report")
     parser.add_argument("--agent", action="append", default=[], help="solution, nop, command or replay; repeatable")
     parser.add_argument("--command", help="program of the agent `command`, as one quoted string", dest="program")
+    parser.add_argument("--service", help="model service that the agent `command` may reach: anthropic or openai")
+    parser.add_argument("--service-url", help="its address, where it is not the vendor's")
+    parser.add_argument("--service-key", help="name of the environment variable with the key for --service-url")
     parser.add_argument("--replay", help="RUN:CONFIGURATION whose candidates the agent `replay` hands in")
     parser.add_argument("--tasks", nargs="+", default=[], help="id, glob, category, tag:NAME or difficulty:N")
     _add_machine(parser)
@@ -130,6 +134,23 @@ def _add_run_commands(commands: Any) -> None:
         if name == "verify":
             parser.add_argument("--rejudge", action="store_true", help="also judge every candidate again")
         parser.set_defaults(handler=handler)
+
+
+def _add_build(commands: Any) -> None:
+    parser = commands.add_parser("build", help="build the container images of a target and write their image lock")
+    parser.add_argument("--target", default="auto", help="cpu, cuda, rocm or auto (the device of this machine)")
+    parser.add_argument("--base", help="image to build on, best by digest (each of rocm and cpu has its own)")
+    parser.add_argument("--role", action="append", default=[], help="judge, worker or agent; repeatable (all three)")
+    parser.add_argument("--agent", action="append", default=[], help="claude, codex or cursor, put into agent images")
+    parser.add_argument("--cursor-archive", type=Path, help="archive of the Cursor CLI (tar.gz)")
+    parser.add_argument("--cursor-version", help="its version")
+    parser.add_argument("--cursor-sha256", help="its digest")
+    parser.add_argument("--no-cache", action="store_true", help="run every step again")
+    parser.add_argument("--json", action="store_true", help="print the image lock as JSON")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--compare", action="store_true", help="build twice without cache, name every difference")
+    what.add_argument("--download-only", action="store_true", help="fill the build context, build no role")
+    parser.set_defaults(handler=_build)
 
 
 def _count(text: str) -> int:
@@ -247,11 +268,11 @@ def _targets_list(arguments: argparse.Namespace) -> int:
 def _preflight(arguments: argparse.Namespace) -> int:
     from tabulate import tabulate
 
-    from akarena import sandbox, targets
+    from akarena import site
     from akarena.sandbox.preflight import preflight
 
-    target = targets.get(arguments.target)
-    box = sandbox.get(arguments.sandbox)
+    chosen = site.choose(arguments.sandbox, arguments.target)
+    target, box = chosen.target, chosen.sandbox
     checks = preflight(box)
     facts = target.facts()
     if arguments.json:
@@ -304,6 +325,11 @@ def _configurations(arguments: argparse.Namespace) -> Any:
                 settings["command"] = tuple(shlex.split(arguments.program))
             except ValueError as error:
                 raise UserError(f"--command {arguments.program!r}: {error}") from None
+            settings |= {
+                "service": arguments.service,
+                "service_url": arguments.service_url,
+                "service_key": arguments.service_key,
+            }
         if name == "replay" and arguments.replay:
             run_name, _, configuration = arguments.replay.rpartition(":")
             if not run_name:
@@ -394,3 +420,9 @@ def _schemas(arguments: argparse.Namespace) -> int:
         raise ClaimError(f"{len(stale)} schemas are not fresh; run `akarena schemas`")
     print("the schemas are fresh")
     return ExitCode.OK
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from akarena.images import command
+
+    return command.run(arguments)

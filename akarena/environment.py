@@ -5,13 +5,22 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import subprocess
+from collections.abc import Sequence
 
 from akarena import paths, prompt
 from akarena.judgement import judge_digest
 from akarena.records import LockRecord
-from akarena.records.run import AssuranceLine, Calibration, LockedTask, Package, SourceCommit
-from akarena.sandbox.base import Sandbox
-from akarena.targets import Target
+from akarena.records.run import (
+    AssuranceLine,
+    Calibration,
+    ContainerEngine,
+    LockedTask,
+    Package,
+    PreflightCheck,
+    SourceCommit,
+)
+from akarena.sandbox.base import Role
+from akarena.site import Site
 from akarena.tasks import Task
 
 
@@ -24,10 +33,24 @@ def source_commit() -> SourceCommit:
 
 
 def lock(
-    run_id: str, tasks: list[Task], sandbox: Sandbox, target: Target, calibration: Calibration | None
+    run_id: str,
+    tasks: list[Task],
+    site: Site,
+    programs: Sequence[str],
+    checks: Sequence[PreflightCheck],
+    calibration: Calibration | None,
 ) -> LockRecord:
-    """Describe everything that the results depend on. No host name, user or path is among it."""
-    facts = target.facts()
+    """Describe everything that the results depend on. No host name, user or path is among it.
+
+    Args:
+        run_id: Name of the run.
+        tasks: What it is about.
+        site: Where it takes place.
+        programs: Agents' programs that have images of their own.
+        checks: What the preflight saw.
+        calibration: Of the instrument.
+    """
+    facts, target = site.target.facts(), site.target
     return LockRecord(
         schema_version=1,
         run_id=run_id,
@@ -43,9 +66,30 @@ def lock(
         python=platform.python_version(),
         packages=_packages(),
         isolation=tuple(
-            AssuranceLine(limit=line.limit, strength=line.strength.value, how=line.how) for line in sandbox.assurance()
+            AssuranceLine(limit=line.limit, strength=line.strength.value, how=line.how)
+            for line in site.sandbox.assurance()
         ),
+        preflight=tuple(checks),
+        container_engine=_container_engine(site, programs),
         calibration=calibration,
+    )
+
+
+def _container_engine(site: Site, programs: Sequence[str]) -> ContainerEngine | None:
+    if site.images is None:
+        return None
+    # Imported here: it needs the Docker SDK.
+    from akarena.sandbox.docker import DockerSandbox
+
+    assert isinstance(site.sandbox, DockerSandbox)
+    found = site.sandbox.facts()
+    images = {role.value: digest for role, digest in found.images.items()}
+    for program in programs:
+        own = site.for_program(program).sandbox
+        assert isinstance(own, DockerSandbox)
+        images[f"agent-{program}"] = own.facts().images[Role.AGENT]
+    return ContainerEngine(
+        version=found.version, runtime=found.runtime, storage=found.storage, cgroups=found.cgroups, images=images
     )
 
 

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +22,9 @@ from akarena.errors import InfrastructureError, UserError
 from akarena.records.base import NonNegativeInt, Part
 from akarena.records.inspection import Compiled, Failed, InspectionRecord, KernelResources, Outcome, Unavailable
 from akarena.records.task import Category, InputArgument, OutputArgument, SizeArgument, TargetName
-from akarena.sandbox.base import Command, End, Limits, Mount, Result, Sandbox
+from akarena.sandbox.base import Command, End, Limits, Mount, Result, Role, Sandbox
 from akarena.targets import host
+from akarena.targets.base import Python
 from akarena.tasks import Task
 
 ARCHITECTURES = ("gfx942", "gfx950")
@@ -45,6 +47,14 @@ _baselines: dict[tuple[str, tuple[str, ...]], Outcome] = {}
 """Baselines that compiled in this process, by task digest and architectures; they never change within a run."""
 
 
+@dataclass(frozen=True)
+class _Where:
+    """The sandbox, and the interpreter in its image; without one this machine's programs are mounted."""
+
+    sandbox: Sandbox
+    python: Python | None
+
+
 class _Answer(Part):
     """What ``python -m gfx`` prints."""
 
@@ -63,6 +73,7 @@ def inspect(
     candidate_digest: str,
     architectures: Sequence[str] = ARCHITECTURES,
     *,
+    python: Python | None = None,
     cancel: threading.Event | None = None,
 ) -> InspectionRecord:
     """Compile a candidate and its baseline, each in a sandbox of its own.
@@ -76,27 +87,29 @@ def inspect(
         candidate: Folder with the candidate's files.
         candidate_digest: Their digest, for the record.
         architectures: What to compile for.
+        python: The interpreter in the sandbox's image, where the compiler has to be too; None for this machine's.
         cancel: Stops the compilation when set; what was stopped is unavailable.
     """
     chosen = tuple(dict.fromkeys(architectures))
+    where = _Where(sandbox, python)
     editable = task.record.editable[0]
     return InspectionRecord(
         schema_version=1,
         task_id=task.id,
         candidate_digest=candidate_digest,
         architectures=chosen,
-        baseline=_baseline(sandbox, task, chosen, cancel),
-        candidate=_inspect(sandbox, task, candidate, editable, chosen, cancel),
+        baseline=_baseline(where, task, chosen, cancel),
+        candidate=_inspect(where, task, candidate, editable, chosen, cancel),
     )
 
 
-def _baseline(sandbox: Sandbox, task: Task, architectures: tuple[str, ...], cancel: threading.Event | None) -> Outcome:
+def _baseline(where: _Where, task: Task, architectures: tuple[str, ...], cancel: threading.Event | None) -> Outcome:
     if task.record.category is Category.PYTORCH_TO_HIP:
         return Unavailable(status="unavailable", reason="the baseline is a PyTorch module: there is no kernel source")
     key = (task.digest, architectures)
     outcome = _baselines.get(key)
     if outcome is None:
-        outcome = _inspect(sandbox, task, task.baseline.parent, task.baseline.name, architectures, cancel)
+        outcome = _inspect(where, task, task.baseline.parent, task.baseline.name, architectures, cancel)
         # A failure may be a matter of the machine at that moment, so only a success is kept.
         if isinstance(outcome, Compiled):
             _baselines[key] = outcome
@@ -104,7 +117,7 @@ def _baseline(sandbox: Sandbox, task: Task, architectures: tuple[str, ...], canc
 
 
 def _inspect(
-    sandbox: Sandbox,
+    where: _Where,
     task: Task,
     folder: Path,
     name: str,
@@ -117,14 +130,16 @@ def _inspect(
         return _failed(f"{name} is missing, no regular file, or too large", "")
     try:
         with tempfile.TemporaryDirectory(prefix="akarena-") as scratch:
-            command = _command(task, Path(scratch), Path(name).name, source, architectures)
-            result = sandbox.run(command, cancel=cancel)
+            command = _command(where, task, Path(scratch), Path(name).name, source, architectures)
+            result = where.sandbox.run(command, cancel=cancel)
     except (InfrastructureError, OSError) as error:
         return Unavailable(status="unavailable", reason=_line(f"the sandbox cannot be used: {error}"))
     return _outcome(result, architectures)
 
 
-def _command(task: Task, scratch: Path, name: str, source: bytes, architectures: tuple[str, ...]) -> Command:
+def _command(
+    where: _Where, task: Task, scratch: Path, name: str, source: bytes, architectures: tuple[str, ...]
+) -> Command:
     triton = task.record.category is Category.TRITON_TO_TRITON
     staged = scratch / "source"
     staged.mkdir()
@@ -133,8 +148,7 @@ def _command(task: Task, scratch: Path, name: str, source: bytes, architectures:
     for architecture in architectures:
         flags += ["--architecture", architecture]
     mounts = [
-        *host.system_mounts(),
-        *host.python_mounts(),
+        *(() if where.python else (*host.system_mounts(), *host.python_mounts())),
         Mount(paths.package() / "targets" / "gfx", f"{host.CODE}/gfx"),
         Mount(staged, _SOURCE),
     ]
@@ -143,7 +157,8 @@ def _command(task: Task, scratch: Path, name: str, source: bytes, architectures:
         mounts.append(Mount(scratch / "arguments.json", _ARGUMENTS))
         flags += ["--arguments", _ARGUMENTS]
     # Python finds its own installation and its virtual environment by itself, and the other folders of packages not.
-    packages = [str(root) for root in host.python_roots() if str(root) not in (sys.prefix, sys.base_prefix)]
+    own = [str(root) for root in host.python_roots() if str(root) not in (sys.prefix, sys.base_prefix)]
+    packages = () if where.python else own
     environment = {
         "HOME": "/tmp",
         "LC_ALL": "C.UTF-8",
@@ -153,10 +168,11 @@ def _command(task: Task, scratch: Path, name: str, source: bytes, architectures:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     return Command(
-        argv=(sys.executable, "-P", "-m", "gfx", *flags),
+        argv=(where.python.executable if where.python else sys.executable, "-P", "-m", "gfx", *flags),
         environment=environment,
         mounts=tuple(mounts),
         limits=_LIMITS,
+        role=Role.BUILD,
     )
 
 

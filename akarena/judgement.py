@@ -20,7 +20,7 @@ from akarena.judge.main import JOB, ORACLE
 from akarena.records.evaluation import Configuration, EvaluationRecord, SamplesRecord, VoidReason
 from akarena.records.run import Calibration
 from akarena.records.task import Category, TargetName, TaskRecord, Value
-from akarena.sandbox.base import Command, End, Limits, Mount, Sandbox, ScratchMount
+from akarena.sandbox.base import Command, End, Limits, Mount, Role, Sandbox, ScratchMount
 from akarena.targets import EntryKind, Target, host
 from akarena.tasks import Task
 
@@ -221,7 +221,7 @@ class Court:
         torch = self._target.torch_process()
         commands = {
             Process.JUDGE.value: Command(
-                argv=host.python_argv("from akarena.judge.main import main; main()"),
+                argv=self._target.python(Role.JUDGE).argv("from akarena.judge.main import main; main()"),
                 environment=torch.environment,
                 mounts=(
                     *torch.mounts,
@@ -245,6 +245,7 @@ class Court:
                     limits=_limits(_BUILD_SECONDS, _BUILD_MEMORY_BYTES, _LOG_BYTES),
                     working_directory="/source",
                     scratch=(ScratchMount(process.value, "/out", writable=True),),
+                    role=Role.BUILD,
                 )
         return commands
 
@@ -254,17 +255,20 @@ class Court:
         limits = _limits(JUDGE_SECONDS, _MEMORY_BYTES, _LOG_BYTES)
         if side.kind is EntryKind.NATIVE:
             provision = self._target.native_worker()
+            python = self._target.python(Role.WORKER)
             return Command(
-                argv=host.bare_python_argv(start),
+                argv=python.bare_argv(start),
                 environment=provision.environment,
-                mounts=(*host.bare_python_mounts(empty), *provision.mounts, *code),
+                mounts=(*python.bare_mounts(empty), *provision.mounts, *code),
                 limits=limits,
                 scratch=(ScratchMount(process.value, "/kernel"),),
+                role=Role.WORKER,
             )
         provision = self._target.torch_process()
         environment = {**provision.environment, "TRITON_CACHE_DIR": "/tmp/triton", "AKARENA_PRELOAD": "torch"}
         return Command(
-            argv=host.python_argv(start),
+            # The image with torch, which is the judge's; nothing of the judge is in it.
+            argv=self._target.python(Role.JUDGE).argv(start),
             environment=environment,
             mounts=(*provision.mounts, *code, Mount(staged, "/kernel")),
             limits=limits,

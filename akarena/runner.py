@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,15 +11,17 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from akarena import __version__, agents, environment, paths, sandbox, seeds, store, targets, tasks
+from akarena import __version__, agents, environment, keys, paths, seeds, store, tasks
+from akarena import site as site_of
+from akarena.agents import Agent
 from akarena.errors import InfrastructureError, UserError
 from akarena.judgement import Court
 from akarena.lease import device_lease
 from akarena.records import AttemptRecord, EventRecord, LockRecord, ManifestRecord, TrialRecord
-from akarena.records.run import AgentConfiguration, EventKind
+from akarena.records.run import AgentConfiguration, EventKind, PreflightCheck
 from akarena.records.trial import TrialOutcome, TrySummary
-from akarena.sandbox.base import Sandbox
 from akarena.sandbox.preflight import preflight
+from akarena.site import Site
 from akarena.store import AttemptFolder, RunFolder
 from akarena.targets import Target
 from akarena.tasks import Task
@@ -66,12 +68,14 @@ def start(request: Request, progress: Progress) -> RunFolder:
         UserError: A name or a flag is wrong, or the run id is taken.
         InfrastructureError: The machine cannot run this; nothing was started.
     """
-    chosen_target = targets.get(request.target)
-    chosen = _select(request, chosen_target)
-    box = _usable_sandbox(request, progress)
+    chosen_agents = _agents(request.agents)
+    site = site_of.choose(request.sandbox, request.target, needs_service=any(agent.service for agent in request.agents))
+    chosen = _select(request, site.target)
+    programs = _programs(chosen_agents)
+    checks = _isolated(site, programs, progress)
     like = store.find_run(request.runs_dir, request.seed_of) if request.seed_of else None
     seed, source = seeds.choose(request.seed, like)
-    run_id = _run_id(request, chosen_target)
+    run_id = _run_id(request, site.target)
     run = RunFolder(request.runs_dir / run_id)
     if run.root.exists():
         raise UserError(f"--run-id {run_id}: {run.root} exists already; take another name, or use `akarena resume`")
@@ -81,8 +85,8 @@ def start(request: Request, progress: Progress) -> RunFolder:
         created=now(),
         akarena_version=__version__,
         source=environment.source_commit(),
-        target=chosen_target.name,
-        sandbox=box.name,
+        target=site.target.name,
+        sandbox=site.sandbox.name,
         agents=request.agents,
         tasks=tuple(task.id for task in chosen),
         attempts=request.attempts,
@@ -101,8 +105,8 @@ def start(request: Request, progress: Progress) -> RunFolder:
         seeds.keep(run_id, seed)
         store.write_record(run.manifest, manifest)
         _log(run, EventKind.RUN_STARTED)
-        lock = _lock(run, chosen, box, chosen_target, progress)
-        _finish(Bench.of(manifest, lock, box, chosen_target, seed, request.inspect), run, chosen, progress)
+        lock = _lock(run, chosen, site, programs, checks, progress)
+        _finish(Bench.of(manifest, lock, site, seed, request.inspect), run, chosen, progress)
     return run
 
 
@@ -117,21 +121,22 @@ def resume(run: RunFolder, progress: Progress, inspect: bool = True) -> RunFolde
     if run.sums.exists():
         raise UserError(f"run {manifest.run_id} is sealed; there is nothing to resume")
     seed = seeds.recall(manifest)
-    box = sandbox.get(manifest.sandbox)
-    target = targets.get(manifest.target.value)
+    site = site_of.choose(manifest.sandbox, manifest.target.value)
+    programs = _programs(_agents(manifest.agents))
     everything = {task.id: task for task in tasks.load_all(paths.root() / "tasks")}
     gone = [name for name in manifest.tasks if name not in everything]
     if gone:
         raise UserError(f"run {manifest.run_id}: its task {gone[0]} is not in this checkout")
     chosen = [everything[name] for name in manifest.tasks]
     with _exclusive(run):
+        checks = _isolated(site, programs, progress)
         _log(run, EventKind.RUN_RESUMED)
         if run.lock.exists():
             lock = run.read(LockRecord, run.lock)
             _unchanged(manifest.run_id, lock, chosen)
         else:
-            lock = _lock(run, chosen, box, target, progress)
-        _finish(Bench.of(manifest, lock, box, target, seed, inspect), run, chosen, progress)
+            lock = _lock(run, chosen, site, programs, checks, progress)
+        _finish(Bench.of(manifest, lock, site, seed, inspect), run, chosen, progress)
     return run
 
 
@@ -167,31 +172,52 @@ def _select(request: Request, target: Target) -> list[Task]:
     ids = [configuration.id for configuration in request.agents]
     if len(set(ids)) != len(ids):
         raise UserError(f"--agent: two configurations are called {next(name for name in ids if ids.count(name) > 1)}")
-    for configuration in request.agents:
-        problems = agents.get(configuration.agent).problems(configuration)
-        if problems:
-            raise UserError("; ".join(problems))
     return fitting
 
 
-def _usable_sandbox(request: Request, progress: Progress) -> Sandbox:
-    """Return the sandbox, proven from inside; there is no falling back to a weaker one."""
-    box = sandbox.get(request.sandbox)
-    progress.said(f"sandbox {box.name}: checking from inside")
-    failed = [check for check in preflight(box) if not check.ok]
+def _agents(configurations: Sequence[AgentConfiguration]) -> list[Agent]:
+    """Return the agents, once nothing is missing for any of them."""
+    found = [agents.get(configuration.agent) for configuration in configurations]
+    pairs = zip(found, configurations, strict=True)
+    problems = [problem for agent, configuration in pairs for problem in agent.problems(configuration)]
+    if problems:
+        raise UserError("; ".join(problems))
+    return found
+
+
+def _programs(chosen: Sequence[Agent]) -> list[str]:
+    """Return the programs of agents that have images of their own."""
+    return sorted({agent.program for agent in chosen if agent.program is not None})
+
+
+def _isolated(site: Site, programs: Sequence[str], progress: Progress) -> list[PreflightCheck]:
+    """Prove the sandbox from inside; there is no falling back to a weaker one."""
+    progress.said(f"sandbox {site.sandbox.name}: checking from inside")
+    checks = preflight(site.sandbox)
+    for program in programs:
+        if site.images is not None:
+            checks += preflight(site.for_program(program).sandbox)
+    failed = [check for check in checks if not check.ok]
     if failed:
         lines = "; ".join(f"{check.check} ({check.detail})" for check in failed)
-        raise InfrastructureError(f"sandbox {box.name} does not isolate here: {lines}")
-    return box
+        raise InfrastructureError(f"sandbox {site.sandbox.name} does not isolate here: {lines}")
+    return [PreflightCheck(check=check.check[:200], ok=check.ok, detail=check.detail[:2000]) for check in checks]
 
 
-def _lock(run: RunFolder, chosen: list[Task], box: Sandbox, target: Target, progress: Progress) -> LockRecord:
+def _lock(
+    run: RunFolder,
+    chosen: list[Task],
+    site: Site,
+    programs: Sequence[str],
+    checks: Sequence[PreflightCheck],
+    progress: Progress,
+) -> LockRecord:
     calibration = None
-    if target.measures_speed:
+    if site.target.measures_speed:
         progress.said("calibrating the instrument on this device")
-        with device_lease(target.name):
-            calibration = Court(box, target).calibrate()
-    lock = environment.lock(run.root.name, chosen, box, target, calibration)
+        with device_lease(site.target.name):
+            calibration = Court(site.sandbox, site.target).calibrate()
+    lock = environment.lock(run.root.name, chosen, site, programs, checks, calibration)
     store.write_record(run.lock, lock)
     return lock
 
@@ -204,6 +230,7 @@ def _finish(bench: Bench, run: RunFolder, chosen: list[Task], progress: Progress
     for done, (task, configuration, attempt) in enumerate(plan, 1):
         _attempt(bench, task, configuration, attempt, progress)
         progress.planned(done, len(plan))
+    keys.require_absent(run.root, keys.variables(manifest.agents))
     _log(run, EventKind.RUN_SEALED)
     seeds.reveal(run, manifest, bench.seed)
     store.write_sums(run)

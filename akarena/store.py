@@ -33,6 +33,7 @@ from akarena.records.base import Slug, TaskId
 from akarena.records.task import Category
 
 __all__ = [
+    "AUDIT_LOG",
     "MAX_RECORD_BYTES",
     "AttemptFolder",
     "RunFolder",
@@ -52,6 +53,8 @@ __all__ = [
 
 R = TypeVar("R", bound=BaseModel)
 
+AUDIT_LOG = "gateway.jsonl"
+"""Name of the gateway's log among the logs of a try."""
 _CHUNK = 2**20
 _ATTEMPT = re.compile(r"a([1-9][0-9]{0,5})")
 _TRY = re.compile(r"t([1-9][0-9]{0,5})")

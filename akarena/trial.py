@@ -29,7 +29,8 @@ from akarena.records.evaluation import (
 )
 from akarena.records.run import AgentConfiguration
 from akarena.records.trial import JudgedTrial, NotBuiltTrial, TrialOutcome, UnchangedTrial, VoidTrial
-from akarena.sandbox.base import Sandbox
+from akarena.sandbox.base import Role
+from akarena.site import Site
 from akarena.store import TryFolder
 from akarena.targets import Target
 from akarena.tasks import Task
@@ -48,8 +49,7 @@ class Bench:
     """What all trials of a run share."""
 
     manifest: ManifestRecord
-    sandbox: Sandbox
-    target: Target
+    site: Site
     court: Court
     seed: bytes
     architecture: str
@@ -61,14 +61,18 @@ class Bench:
         cls,
         manifest: ManifestRecord,
         lock: LockRecord,
-        sandbox: Sandbox,
-        target: Target,
+        site: Site,
         seed: bytes,
         inspect: bool,
     ) -> Bench:
         """Put together what the trials of a run need."""
-        court = Court(sandbox, target, lock.calibration)
-        return cls(manifest, sandbox, target, court, seed, lock.architecture, inspect)
+        court = Court(site.sandbox, site.target, lock.calibration)
+        return cls(manifest, site, court, seed, lock.architecture, inspect)
+
+    @property
+    def target(self) -> Target:
+        """Hardware and tool chain."""
+        return self.site.target
 
 
 def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder: TryFolder) -> TrialOutcome:
@@ -104,7 +108,8 @@ def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder:
     verdict = _judge(bench, task, candidate, folder)
     common["judge_seconds"] = round(time.monotonic() - clock, 3)
     if bench.inspect and candidate.fault is None:
-        found = inspection.inspect(bench.sandbox, task, folder.candidate, candidate.digest)
+        python = bench.target.python(Role.BUILD) if bench.site.images is not None else None
+        found = inspection.inspect(bench.site.sandbox, task, folder.candidate, candidate.digest, python=python)
         store.write_record(folder.inspection, found)
     result = _outcome(common, candidate, verdict, folder)
     store.write_record(folder.trial, TrialRecord(result))
@@ -128,14 +133,16 @@ def _let_work(bench: Bench, task: Task, configuration: AgentConfiguration, folde
         seconds=bench.manifest.agent_wall_seconds,
     )
     store.write_bytes(folder.logs / "prompt.md", text.encode())
-    return agents.get(configuration.agent).work(
+    agent = agents.get(configuration.agent)
+    site = bench.site.for_program(agent.program)
+    return agent.work(
         Assignment(
             task=task,
             configuration=configuration,
             workspace=work,
             prompt=text,
-            sandbox=bench.sandbox,
-            target=bench.target,
+            sandbox=site.sandbox,
+            target=site.target,
             seconds=bench.manifest.agent_wall_seconds,
             check=check,
             check_calls=bench.manifest.check_calls,

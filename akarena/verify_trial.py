@@ -11,8 +11,9 @@ from pydantic import BaseModel
 
 from akarena import schemas, scoring, store
 from akarena.errors import UserError
-from akarena.files import walk
+from akarena.files import read_bytes, walk
 from akarena.records import (
+    AuditRecord,
     EvaluationRecord,
     InspectionRecord,
     LockRecord,
@@ -33,7 +34,7 @@ from akarena.records.evaluation import (
     Split,
 )
 from akarena.records.trial import JudgedTrial, NotBuiltTrial, UnchangedTrial, VoidTrial
-from akarena.store import TryFolder
+from akarena.store import AUDIT_LOG, TryFolder
 
 K = TypeVar("K", bound=schemas.AnyRecord)
 
@@ -63,6 +64,8 @@ def check_try(
     samples = notes.read(SamplesRecord, folder.samples) if _exists(folder.samples) else None
     evaluation = notes.read(EvaluationRecord, folder.evaluation) if _exists(folder.evaluation) else None
     inspection = notes.read(InspectionRecord, folder.inspection) if _exists(folder.inspection) else None
+    if _exists(folder.logs / AUDIT_LOG):
+        _check_audit(notes, folder.logs / AUDIT_LOG)
     if evaluation is not None:
         _check_evaluation(notes, folder, evaluation, samples, lock)
     if evaluation is not None and inspection is not None:
@@ -89,6 +92,15 @@ def check_try(
 
 def _exists(path: Path) -> bool:
     return path.is_symlink() or path.exists()
+
+
+def _check_audit(notes: Notes, path: Path) -> None:
+    """Check that each line of a gateway's log is an audit record."""
+    for number, line in enumerate(read_bytes(path.parent, path).splitlines(), 1):
+        try:
+            schemas.parse(AuditRecord, line, f"line {number}")
+        except UserError as error:
+            notes.note(path, str(error))
 
 
 def _check_names(

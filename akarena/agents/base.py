@@ -68,8 +68,8 @@ class Agent(Protocol):
     name: str
     summary: str
     """One line for ``agents list``."""
-    needs_service: bool
-    """Whether it needs a model service on the network."""
+    program: str | None
+    """Name of its program, where an image has to hold one; None for an agent that needs nothing installed."""
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Return what is missing or wrong before anything starts, one line each."""

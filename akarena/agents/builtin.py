@@ -14,7 +14,7 @@ class SolutionAgent:
 
     name = "solution"
     summary = "hands in the task's own optimised answer; a control"
-    needs_service = False
+    program = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Nothing can be missing."""
@@ -36,7 +36,7 @@ class NopAgent:
 
     name = "nop"
     summary = "changes nothing; a control"
-    needs_service = False
+    program = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Nothing can be missing."""

@@ -8,13 +8,16 @@ import time
 from pathlib import Path
 
 from akarena import paths
+from akarena.agents import way_out
 from akarena.agents.base import Assignment, Outcome
 from akarena.agents.check import CheckServer
 from akarena.agents.watch import WorkspaceWatch
+from akarena.agents.way_out import WayOut
+from akarena.gateway import missing_key
 from akarena.prompt import WORKSPACE
 from akarena.records.run import AgentConfiguration
 from akarena.records.trial import AgentEnd, Step, StepKind
-from akarena.sandbox.base import Command, End, Limits, Mount
+from akarena.sandbox.base import Command, End, Limits, Mount, Role
 from akarena.sandbox.ownership import prepare_writable, reclaim
 from akarena.targets import host
 
@@ -32,12 +35,17 @@ class CommandAgent:
 
     name = "command"
     summary = "runs any program in the sandbox (--command 'PROGRAM ARGUMENT ...')"
-    needs_service = False
+    program = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Say whether there is a command."""
-        named = bool(configuration.command and configuration.command[0])
-        return [] if named else ["--agent command needs --command 'PROGRAM ARGUMENT ...'"]
+        problems = []
+        if not (configuration.command and configuration.command[0]):
+            problems.append("--agent command needs --command 'PROGRAM ARGUMENT ...'")
+        service = way_out.service_of(configuration)
+        if service is not None and (missing := missing_key(service)):
+            problems.append(missing)
+        return problems
 
     def work(self, assignment: Assignment) -> Outcome:
         """Run the program to its end, or to the end of its time."""
@@ -45,7 +53,7 @@ class CommandAgent:
 
 
 def run_program(assignment: Assignment, argv: tuple[str, ...], environment: dict[str, str]) -> Outcome:
-    """Run one program as an agent: workspace writable, prompt and ``check`` at hand, no network.
+    """Run one program as an agent: workspace writable, prompt and ``check`` at hand, no network but the gateway.
 
     Args:
         assignment: The work.
@@ -59,12 +67,15 @@ def run_program(assignment: Assignment, argv: tuple[str, ...], environment: dict
         prompt.write_text(assignment.prompt, "utf-8")
         server = CheckServer(private / "check.sock", assignment.check, assignment.check_calls)
         prepare_writable(assignment.workspace)
-        with server, WorkspaceWatch(assignment.workspace, cancel) as watch:
+        opened = WayOut(assignment, private)
+        with server, WorkspaceWatch(assignment.workspace, cancel) as watch, opened:
             prepare_writable(server.path)
+            command = _command(assignment, argv, environment, prompt, server.path)
             started = time.monotonic()
-            result = assignment.sandbox.run(_command(assignment, argv, environment, prompt, server.path), cancel=cancel)
+            result = assignment.sandbox.run(opened.through(command), cancel=cancel)
             seconds = time.monotonic() - started
         reclaim(assignment.workspace)
+        used, audit = opened.used(), opened.audit()
     end = _ENDS.get(result.end, AgentEnd.FINISHED if result.exit_code == 0 else AgentEnd.CRASHED)
     detail = watch.fault or result.detail
     if end is AgentEnd.CRASHED and not detail:
@@ -78,7 +89,8 @@ def run_program(assignment: Assignment, argv: tuple[str, ...], environment: dict
         complete=result.end is End.EXITED,
         check_calls=server.calls,
         steps=(step, *server.steps(started)),
-        logs={"agent.stdout": result.stdout, "agent.stderr": result.stderr},
+        tokens=used,
+        logs={"agent.stdout": result.stdout, "agent.stderr": result.stderr, **audit},
     )
 
 
@@ -86,6 +98,7 @@ def _command(
     assignment: Assignment, argv: tuple[str, ...], environment: dict[str, str], prompt: Path, check: Path
 ) -> Command:
     provision = assignment.target.torch_process()
+    python = assignment.target.python(Role.AGENT)
     text = assignment.prompt
     if len(text.encode()) > _MAX_ENVIRONMENT_BYTES:
         text = "(longer than an environment variable may be; read the file AKARENA_PROMPT_FILE)"
@@ -104,7 +117,7 @@ def _command(
         environment={
             **provision.environment,
             **environment,
-            "PATH": f"{Path(host.python()).parent}:{provision.environment['PATH']}",
+            "PATH": f"{Path(python.executable).parent}:{provision.environment['PATH']}",
             "AKARENA_PROMPT": text,
             "AKARENA_PROMPT_FILE": f"{host.CODE}/prompt.md",
             "LC_ALL": "C.UTF-8",
@@ -119,4 +132,5 @@ def _command(
             tmp_bytes=2 << 30,
         ),
         working_directory=WORKSPACE,
+        role=Role.AGENT,
     )

@@ -18,7 +18,7 @@ class ReplayAgent:
 
     name = "replay"
     summary = "hands in the candidates of an earlier run (--replay RUN:CONFIGURATION)"
-    needs_service = False
+    program = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Say whether the earlier run is there."""

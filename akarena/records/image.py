@@ -100,7 +100,7 @@ class ImageBase(Part):
 class ImageLockRecord(Record):
     """The images of one target. Each build replaces the images that it built; inputs are those of the last build."""
 
-    schema_name: ClassVar[str] = "image-lock"
+    schema_name: ClassVar[str] = "images"
 
     schema_version: Literal[1]
     target: TargetName

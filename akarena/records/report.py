@@ -220,6 +220,15 @@ class Side(Part):
     cases_without_number: NonNegativeInt
 
 
+class RequestCount(Part):
+    """How many requests of one kind an agent made to its model's service, from the gateway's log."""
+
+    verdict: str
+    reason: str
+    """Empty unless refused."""
+    requests: PositiveInt
+
+
 class TrialLine(Part):
     """One planned trial, whether it exists or not."""
 
@@ -248,6 +257,8 @@ class TrialLine(Part):
     cases: tuple[CaseLine, ...]
     diff: str
     logs: tuple[LogTail, ...]
+    requests: tuple[RequestCount, ...]
+    """Empty without a gateway."""
 
 
 class TaskCell(Part):

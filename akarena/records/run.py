@@ -34,6 +34,12 @@ class AgentConfiguration(Part):
     """Argument vector of a ``command`` agent."""
     replay_of: str | None = Field(default=None, max_length=5000)
     """Run folder and configuration that a ``replay`` agent takes its candidates from."""
+    service: Slug | None = None
+    """Model service that the gateway leads to; null for an agent with no way out."""
+    service_url: str | None = Field(default=None, max_length=2000)
+    """Address of the service, where it is not the vendor's."""
+    service_key: str | None = Field(default=None, max_length=128)
+    """Name of the environment variable with the key for `service_url`; null where none is needed."""
 
 
 class SeedSource(StrEnum):
@@ -129,6 +135,25 @@ class Calibration(Part):
     """Ratio of the two sides for each pair and size; all would be 1 with a perfect instrument."""
 
 
+class PreflightCheck(Part):
+    """One property of the isolation, as seen from inside."""
+
+    check: str = Field(max_length=200)
+    ok: bool
+    detail: str = Field(max_length=2000)
+
+
+class ContainerEngine(Part):
+    """What started the containers, and from which images."""
+
+    version: str = Field(max_length=100)
+    runtime: str = Field(max_length=100)
+    storage: str = Field(max_length=100)
+    cgroups: str = Field(max_length=100)
+    images: dict[Slug, str]
+    """Digest of the image of each role, and of each agent's own."""
+
+
 class LockRecord(Record):
     """What the run resolved to."""
 
@@ -150,6 +175,10 @@ class LockRecord(Record):
     python: str
     packages: tuple[Package, ...]
     isolation: tuple[AssuranceLine, ...]
+    preflight: tuple[PreflightCheck, ...] = ()
+    """What was seen from inside the sandbox before the first trial; all were ok, or there would be no run."""
+    container_engine: ContainerEngine | None = None
+    """Null where the sandbox starts no containers."""
     calibration: Calibration | None
     """Null on a target where speed is not measured."""
 

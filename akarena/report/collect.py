@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from akarena import files, schemas
 from akarena.errors import UserError
 from akarena.records import (
     AttemptRecord,
+    AuditRecord,
     EvaluationRecord,
     LockRecord,
     ManifestRecord,
@@ -21,7 +23,7 @@ from akarena.records import (
 )
 from akarena.records.trial import TrialOutcome, VoidTrial
 from akarena.report.text import block, line
-from akarena.store import AttemptFolder, RunFolder, TryFolder
+from akarena.store import AUDIT_LOG, AttemptFolder, RunFolder, TryFolder
 
 _MOST_LOGS = 6
 _MOST_TRIALS = 100_000
@@ -56,6 +58,8 @@ class CollectedTrial:
     """Name and end of each, bounded and visible."""
     problems: tuple[str, ...] = ()
     """What is wrong with files beside the trial."""
+    requests: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Requests to a model's service, by verdict and reason, from the gateway's log."""
 
 
 @dataclass(frozen=True)
@@ -205,8 +209,23 @@ def _with_files(
         trajectory=trajectory,
         diff=diff,
         logs=logs,
+        requests=_requests(one, problems),
         problems=tuple(problems),
     )
+
+
+def _requests(one: TryFolder, problems: list[str]) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    path = one.logs / AUDIT_LOG
+    if path not in _log_names(one):
+        return found
+    try:
+        for number, text in enumerate(files.read_bytes(one.attempt.run.root, path).splitlines(), 1):
+            record = schemas.parse(AuditRecord, text, f"{AUDIT_LOG}, line {number}")
+            found[record.verdict.value, record.reason.value if record.reason else ""] += 1
+    except UserError as error:
+        problems.append(_relative(one.attempt.run.root, error))
+    return found
 
 
 def _log_names(one: TryFolder) -> Iterator[Path]:

@@ -23,7 +23,7 @@ from akarena.records.evaluation import (
     SpeedMeasured,
     SpeedUnknown,
 )
-from akarena.records.report import CaseLine, Flag, GateLine, LogTail, Side, SpeedCell, TrialLine
+from akarena.records.report import CaseLine, Flag, GateLine, LogTail, RequestCount, Side, SpeedCell, TrialLine
 from akarena.records.trial import JudgedTrial, Ladder, LadderIncorrect, LadderMeasured, NotBuiltTrial, UnchangedTrial
 from akarena.records.trial import VoidTrial as Void
 from akarena.report.collect import CollectedTrial
@@ -82,6 +82,10 @@ def trial_line(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> 
         cases=tuple(_case(case, speed_measured) for case in evaluation.cases) if evaluation else (),
         diff=trial.diff,
         logs=tuple(LogTail(name=name, text=text) for name, text in trial.logs),
+        requests=tuple(
+            RequestCount(verdict=verdict, reason=why, requests=count)
+            for (verdict, why), count in sorted(trial.requests.items())
+        ),
     )
 
 

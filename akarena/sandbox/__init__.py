@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from akarena.errors import unknown_name
+from akarena.errors import InfrastructureError, unknown_name
 from akarena.registry import Registry
 from akarena.sandbox.base import Sandbox
 
-__all__ = ["get", "names"]
+__all__ = ["AUTO", "get", "is_usable", "names"]
 
 AUTO = "auto"
 _PREFERRED = ("docker", "bubblewrap")
 _SANDBOXES: Registry[Sandbox] = Registry(
     group="akarena.sandboxes",
-    builtin={"bubblewrap": "akarena.sandbox.bubblewrap:Bubblewrap"},
+    builtin={
+        "docker": "akarena.sandbox.docker:DockerSandbox",
+        "bubblewrap": "akarena.sandbox.bubblewrap:Bubblewrap",
+    },
 )
 
 
@@ -25,6 +28,14 @@ def _usable(sandbox: Sandbox) -> bool:
     """Ask a sandbox that depends on a service whether that answers; one without the question needs none."""
     question = getattr(sandbox, "usable", None)
     return question is None or bool(question())
+
+
+def is_usable(name: str) -> bool:
+    """Say whether a sandbox can be loaded and, where it depends on a service, whether that answers."""
+    try:
+        return _usable(_SANDBOXES.create(name))
+    except InfrastructureError:
+        return False
 
 
 def get(name: str) -> Sandbox:

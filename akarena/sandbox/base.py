@@ -81,11 +81,21 @@ class Limits:
     tmp_bytes: int
 
 
+class Role(StrEnum):
+    """What a process is for: where sandboxes have images, it decides which one the process runs in."""
+
+    JUDGE = "judge"
+    WORKER = "worker"
+    BUILD = "build"
+    AGENT = "agent"
+
+
 @dataclass(frozen=True)
 class Command:
     """One process to run: its arguments, its whole environment and all that it sees of the file system.
 
-    The process gets exactly `environment`, plus HOME where it is missing and PWD. Its standard input is empty.
+    The process gets exactly `environment`, plus HOME where it is missing and PWD. Its standard input is empty. Where a
+    sandbox has images, the process sees that of its role too, read-only.
     """
 
     argv: tuple[str, ...]
@@ -94,6 +104,7 @@ class Command:
     limits: Limits
     working_directory: str = "/"
     scratch: tuple[ScratchMount, ...] = ()
+    role: Role = Role.JUDGE
 
     def __post_init__(self) -> None:
         if not self.argv:

@@ -57,8 +57,8 @@ def lift(fd: int) -> int:
     return lifted
 
 
-def _accounts(uid: int) -> dict[str, str]:
-    # Programs look up their own user and the name localhost, and some fail without an answer.
+def accounts(uid: int) -> dict[str, str]:
+    """Give the tables, by path, in which programs look up their own user and the name localhost; some fail without."""
     return {
         "/etc/passwd": f"user:x:{uid}:{uid}::{HOME}:/bin/sh\n",
         "/etc/group": f"user:x:{uid}:\n",
@@ -66,7 +66,8 @@ def _accounts(uid: int) -> dict[str, str]:
     }
 
 
-def _covers(target: str, path: str) -> bool:
+def covers(target: str, path: str) -> bool:
+    """Say whether a mount at `target` hides `path`."""
     return path == target or path.startswith(target + "/")
 
 
@@ -97,8 +98,8 @@ def arguments(process: Process, *, own_user: bool) -> tuple[list[str], dict[str,
         options += [kind, mount.source, mount.target]
     files = {
         path: text.encode()
-        for path, text in _accounts(uid).items()
-        if not any(_covers(mount.target, path) for mount in process.mounts)
+        for path, text in accounts(uid).items()
+        if not any(covers(mount.target, path) for mount in process.mounts)
     }
     return options, files
 

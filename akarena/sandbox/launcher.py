@@ -6,37 +6,23 @@ the plan comes in, the result goes out; a byte from the caller means stop, and i
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import socket
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from akarena.sandbox.base import End, Result
-from akarena.sandbox.inner import memory_file
-from akarena.sandbox.plan import Plan, receive_plan, result_fields, send_result
+from akarena.sandbox.court import DEATH_SECONDS, CourtRoom
+from akarena.sandbox.plan import Plan, receive_plan, send_result
 from akarena.sandbox.process import Running
 from akarena.sandbox.watch import measure
 
 _POLL_SECONDS = 0.05
 _POLLS_PER_MEMFD_LOOK = 4
-_DEATH_SECONDS = 15.0
-_MAX_REQUEST_BYTES = 1 << 16
-_MAX_FDS = 16
 _RESERVED_TASKS = 64
-
-
-@dataclass
-class _Waiter:
-    """The main process waits for the end of another one; at most one such request is open."""
-
-    name: str
-    deadline: float
 
 
 class Launcher:
@@ -52,8 +38,7 @@ class Launcher:
         self._plan = plan
         self._caller = caller
         self._running: dict[str, Running] = {}
-        self._control: socket.socket | None = None
-        self._waiter: _Waiter | None = None
+        self._court: CourtRoom | None = None
         self._polls = 0
         self._next_poll = 0.0
 
@@ -61,14 +46,15 @@ class Launcher:
         """Start the main process and serve it until everything is dead."""
         fds: list[int] = []
         if self._plan.judgement:
-            self._control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             fds.append(other.detach())
+            self._court = CourtRoom(control, self._plan.processes.keys() - {self._plan.main}, self._start)
         main = self._start(self._plan.main, fds)
         while main.result is None:
             self._step()
         for process in self._running.values():
             process.kill(End.STOPPED)
-        end = time.monotonic() + _DEATH_SECONDS
+        end = time.monotonic() + DEATH_SECONDS
         while any(process.result is None for process in self._running.values()) and time.monotonic() < end:
             self._step()
         return main.result
@@ -93,7 +79,8 @@ class Launcher:
     def _step(self) -> None:
         """Wait for the next event, then take all that are there."""
         alive = {fd: process for process in self._live() for fd in process.descriptors()}
-        watched = [*alive, self._caller.fileno(), *([self._control.fileno()] if self._control else [])]
+        control = self._court.socket.fileno() if self._court and self._court.socket else -1
+        watched = [*alive, self._caller.fileno(), *([control] if control >= 0 else [])]
         poll = select.poll()
         for fd in watched:
             poll.register(fd, select.POLLIN)
@@ -104,18 +91,19 @@ class Launcher:
                 alive[fd].on_readable(fd)
         if self._caller.fileno() in ready:
             self._hear_caller()
-        if self._control and self._control.fileno() in ready:
-            self._serve(self._control)
+        if self._court and control in ready:
+            self._court.serve()
         self._poll_limits()
-        self._answer_waiter()
+        if self._court:
+            self._court.answer()
 
     def _live(self) -> list[Running]:
         return [process for process in self._running.values() if process.result is None]
 
     def _next_event(self) -> float:
         times = [self._next_poll, *(process.deadline for process in self._live())]
-        if self._waiter:
-            times.append(self._waiter.deadline)
+        if self._court and self._court.deadline is not None:
+            times.append(self._court.deadline)
         return min(times)
 
     def _poll_limits(self) -> None:
@@ -137,75 +125,6 @@ class Launcher:
             os._exit(1)  # The caller is dead: this ends the pid namespace and everything in it.
         for process in self._live():
             process.kill(End.STOPPED, "stopped by the caller")
-
-    def _serve(self, control: socket.socket) -> None:
-        fds: list[int] = []
-        try:
-            data, fds, _, _ = socket.recv_fds(control, _MAX_REQUEST_BYTES, _MAX_FDS, socket.MSG_CMSG_CLOEXEC)
-            if not data:
-                self._close_control()
-                return
-            request = json.loads(data)
-            name = str(request["name"])
-            if request["do"] == "spawn":
-                self._spawn(name, fds)
-                fds = []
-            elif name not in self._running or name == self._plan.main:
-                raise ValueError(f"process {name!r} was not started")
-            elif request["do"] == "kill":
-                self._running[name].kill(End.STOPPED, "killed by the main process")
-                self._waiter = _Waiter(name, time.monotonic() + _DEATH_SECONDS)
-            elif request["do"] == "wait":
-                self._waiter = _Waiter(name, time.monotonic() + float(request["timeout_seconds"]))
-            else:
-                raise ValueError("the request is unknown")
-        except ConnectionError:
-            self._close_control()
-        except (ValueError, KeyError, TypeError, OSError) as error:
-            self._reply({"error": f"{type(error).__name__}: {error}"[:1000]}, [])
-        finally:
-            for fd in fds:
-                os.close(fd)
-
-    def _spawn(self, name: str, fds: Sequence[int]) -> None:
-        try:
-            if name not in self._plan.processes or name == self._plan.main:
-                raise ValueError(f"process {name!r} is not in the plan")
-            if name in self._running and self._running[name].result is None:
-                raise ValueError(f"process {name!r} is still running")
-        except ValueError:
-            for fd in fds:
-                os.close(fd)
-            raise
-        kept, given = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with kept:
-            self._start(name, [given.detach(), *fds])
-            self._reply({}, [kept.fileno()])
-
-    def _answer_waiter(self) -> None:
-        waiter = self._waiter
-        if waiter is None:
-            return
-        result = self._running[waiter.name].result
-        if result is not None:
-            self._waiter = None
-            outputs = [memory_file(result.stdout), memory_file(result.stderr)]
-            self._reply({"exit": result_fields(result)}, outputs)
-            for fd in outputs:
-                os.close(fd)
-        elif time.monotonic() >= waiter.deadline:
-            self._waiter = None
-            self._reply({}, [])
-
-    def _reply(self, reply: dict[str, Any], fds: Sequence[int]) -> None:
-        if self._control:
-            with suppress(OSError):  # A main process that does not read its answer harms only itself.
-                socket.send_fds(self._control, [json.dumps(reply).encode()], list(fds), socket.MSG_DONTWAIT)
-
-    def _close_control(self) -> None:
-        if self._control:
-            self._control.close()
-            self._control = None
 
 
 def _reap() -> None:

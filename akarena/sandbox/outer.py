@@ -8,20 +8,19 @@ unable to reach by path, then `drop` becomes the user of the sandbox, who builds
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from akarena.errors import InfrastructureError
 from akarena.sandbox.base import Command, Mount
-from akarena.sandbox.ownership import SANDBOX_ID
+from akarena.sandbox.ownership import SANDBOX_ID, device_group
 from akarena.sandbox.runtime import find_bubblewrap, interpreter, interpreter_mounts
 
 STAGE = "/stage"
 SCRATCH = "/scratch"
 _MODULES = "/launcher"
-_MODULE_NAMES = ("base", "capture", "drop", "inner", "launcher", "plan", "process", "watch")
+_MODULE_NAMES = ("base", "capture", "court", "drop", "inner", "launcher", "plan", "process", "watch")
 _LOW_SIZE_BYTES = 1 << 20
 
 
@@ -98,15 +97,8 @@ class Outer:
         bind = next(bind for bind in self._binds if bind.target == self.sources[key])
         bind.writable |= mount.writable
         bind.device |= mount.device
-        if mount.device:
-            self._add_group(mount.source)
-
-    def _add_group(self, device: Path) -> None:
-        """Keep the group through which a device node may be opened, such as `render`."""
-        facts = device.stat()
-        for_group, for_others = facts.st_mode & stat.S_IRWXG, facts.st_mode & (stat.S_IROTH | stat.S_IWOTH)
-        if for_group and for_others != stat.S_IROTH | stat.S_IWOTH and facts.st_gid != 0:
-            self._groups.add(facts.st_gid)
+        if mount.device and (group := device_group(mount.source)):
+            self._groups.add(group)
 
     def _first_layer(self) -> list[str]:
         """Bind host paths by descriptor: bubblewrap refuses if the path leads elsewhere by then."""

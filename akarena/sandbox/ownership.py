@@ -18,6 +18,14 @@ def host_id() -> tuple[int, int]:
     return (SANDBOX_ID, SANDBOX_ID) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
 
 
+def device_group(device: Path) -> int | None:
+    """Give the group through which a device node may be opened, such as that of `render`; None where none is needed."""
+    facts = device.stat()
+    for_group, for_others = facts.st_mode & stat.S_IRWXG, facts.st_mode & (stat.S_IROTH | stat.S_IWOTH)
+    needed = for_group and for_others != stat.S_IROTH | stat.S_IWOTH and facts.st_gid != 0
+    return facts.st_gid if needed else None
+
+
 def _visit(folder_fd: int, act: Callable[[int, str, os.stat_result], None], depth: int) -> bool:
     complete = True
     for name in os.listdir(folder_fd):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from akarena.errors import InfrastructureError
-from akarena.sandbox.base import Mount
+from akarena.sandbox.base import Mount, Role, Sandbox
 
 _LIBRARY_FOLDERS = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/lib32", "/nix/store", "/gnu/store")
 
@@ -16,6 +17,28 @@ _LIBRARY_FOLDERS = ("/lib", "/lib64", "/lib32", "/usr/lib", "/usr/lib64", "/usr/
 def interpreter() -> Path:
     """Give the Python binary behind this process, outside of any virtual environment."""
     return Path(getattr(sys, "_base_executable", None) or sys.executable).resolve()
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter with its standard library, as processes of one sandbox see it.
+
+    Attributes:
+        path: The binary.
+        mounts: What a command must mount to have it; nothing where it comes from an image.
+    """
+
+    path: str
+    mounts: tuple[Mount, ...] = ()
+
+
+def python_of(sandbox: Sandbox, role: Role = Role.JUDGE) -> Python:
+    """Give the interpreter for processes of a role: the image's where the sandbox has images, else this machine's."""
+    own = getattr(sandbox, "python", None)
+    if own is None:
+        return Python(str(interpreter()), interpreter_mounts())
+    found: Python = own(role)
+    return found
 
 
 def without_nested(folders: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -21,13 +21,13 @@ _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _X32_BIT = 0x40000000
 
-_NAMESPACE_FLAGS = 0x7E020080
+NAMESPACE_FLAGS = 0x7E020080
 """CLONE_NEW{TIME,NS,CGROUP,UTS,IPC,USER,PID,NET}."""
-_SOCKET_FAMILIES = (1, 2, 10, 16)
+SOCKET_FAMILIES = (1, 2, 10, 16)
 """AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. The rest is refused: AF_VSOCK ignores network namespaces."""
-_TERMINAL_IOCTLS = (0x5412, 0x541C)
+TERMINAL_IOCTLS = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX put characters into a terminal's input."""
-_PERSONALITIES = (0x0, 0x0040000, 0xFFFFFFFF)
+PERSONALITIES = (0x0, 0x0040000, 0xFFFFFFFF)
 """Linux, ADDR_NO_RANDOMIZE, and the value that only reads."""
 
 
@@ -167,9 +167,9 @@ MACHINES: Mapping[str, Machine] = {
     "x86_64": Machine(0xC000003E, {**_X86_64, **_COMMON}),
     "aarch64": Machine(0xC00000B7, {**_AARCH64, **_COMMON}),
 }
-_BY_ARGUMENT = frozenset({"clone", "ioctl", "socket", "socketpair", "personality"})
+BY_ARGUMENT = frozenset({"clone", "ioctl", "socket", "socketpair", "personality"})
 # No limit of ours counts System V shared memory or secret memory, and the flags of clone3 are behind a pointer.
-_NOT_IMPLEMENTED = frozenset(
+NOT_IMPLEMENTED = frozenset(
     {"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_secret", "shmget"}
 )
 
@@ -219,15 +219,15 @@ def program(machine_name: str | None = None) -> bytes:
         _statement(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1),
         _statement(_RETURN, _KILL),
     ]
-    for call in sorted(set(calls) - _BY_ARGUMENT):
-        code += _when_call(calls[call], [_refuse(errno.ENOSYS if call in _NOT_IMPLEMENTED else errno.EPERM)])
-    flags = [_load_argument(0), _statement(_JUMP_ANY_BIT, _NAMESPACE_FLAGS, 0, 1), _refuse(errno.EPERM)]
+    for call in sorted(set(calls) - BY_ARGUMENT):
+        code += _when_call(calls[call], [_refuse(errno.ENOSYS if call in NOT_IMPLEMENTED else errno.EPERM)])
+    flags = [_load_argument(0), _statement(_JUMP_ANY_BIT, NAMESPACE_FLAGS, 0, 1), _refuse(errno.EPERM)]
     code += _when_call(calls["clone"], [*flags, _statement(_RETURN, _ALLOW)])
     for call in ("socket", "socketpair"):
-        code += _when_call(calls[call], _unless_one_of(0, _SOCKET_FAMILIES, errno.EAFNOSUPPORT))
-    code += _when_call(calls["personality"], _unless_one_of(0, _PERSONALITIES, errno.EPERM))
+        code += _when_call(calls[call], _unless_one_of(0, SOCKET_FAMILIES, errno.EAFNOSUPPORT))
+    code += _when_call(calls["personality"], _unless_one_of(0, PERSONALITIES, errno.EPERM))
     terminal = [_load_argument(1)]
-    for request in _TERMINAL_IOCTLS:
+    for request in TERMINAL_IOCTLS:
         terminal += _when_call(request, [_refuse(errno.EPERM)])
     code += _when_call(calls["ioctl"], [*terminal, _statement(_RETURN, _ALLOW)])
     code.append(_statement(_RETURN, _ALLOW))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from akarena.errors import InfrastructureError, unknown_name
 from akarena.registry import Registry
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Provision, Target
+from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Hardware, Provision, Target
 
 _TARGETS: Registry[Target] = Registry(
     group="akarena.targets",
@@ -26,6 +26,25 @@ def create(name: str) -> Target:
     if name not in _TARGETS.names():
         raise unknown_name("--target: target", name, ("auto", *names()))
     return _TARGETS.create(name)
+
+
+def present(name: str) -> Hardware:
+    """Return a target whose device is there, wherever its tool chain lies.
+
+    Args:
+        name: A registered name, or ``auto``.
+
+    Raises:
+        UserError: No target has that name.
+        InfrastructureError: The machine has no such device; the message says what is missing.
+    """
+    if name == "auto":
+        return next(found for found in map(create, names()) if not found.missing_device())
+    target = create(name)
+    missing = target.missing_device()
+    if missing:
+        raise InfrastructureError(f"target {target.name} cannot be used here: {'; '.join(missing)}")
+    return target
 
 
 def get(name: str) -> Target:
@@ -50,4 +69,15 @@ def get(name: str) -> Target:
     return target
 
 
-__all__ = ["BuildRecipe", "DeviceFacts", "EntryKind", "Provision", "Target", "create", "get", "names"]
+__all__ = [
+    "BuildRecipe",
+    "DeviceFacts",
+    "EntryKind",
+    "Hardware",
+    "Provision",
+    "Target",
+    "create",
+    "get",
+    "names",
+    "present",
+]

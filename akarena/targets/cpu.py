@@ -7,8 +7,9 @@ import shutil
 
 from akarena import paths
 from akarena.records.task import TargetName
+from akarena.sandbox.base import Mount, Role
 from akarena.targets import host
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Fp8, Provision
+from akarena.targets.base import BuildRecipe, Device, DeviceFacts, EntryKind, Fp8, Provision, Python
 
 _INTERPRETER_FAULTS = frozenset({"bf16", "fp8"})
 """Dtypes whose arithmetic Triton's interpreter gets wrong without saying so."""
@@ -20,6 +21,10 @@ class CpuTarget:
     name = TargetName.CPU
     measures_speed = False
 
+    def missing_device(self) -> list[str]:
+        """Return nothing: there is always a processor."""
+        return []
+
     def missing(self) -> list[str]:
         """Return what this machine lacks."""
         lacks = []
@@ -27,34 +32,45 @@ class CpuTarget:
             lacks.append("g++ was not found (Debian: apt-get install g++)")
         return lacks + missing_packages()
 
+    def device(self) -> Device:
+        """Describe the processor."""
+        return Device(architecture=platform.machine(), name=_processor(), driver="none")
+
+    def device_nodes(self) -> tuple[Mount, ...]:
+        """Return nothing."""
+        return ()
+
+    def settings(self) -> dict[str, str]:
+        """Let Triton interpret."""
+        return {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "2"}
+
     def facts(self) -> DeviceFacts:
         """Return the processor and the compiler."""
-        return DeviceFacts(
-            architecture=platform.machine(),
-            device=_processor(),
-            driver="none",
-            compiler=host.first_line("g++", "--version"),
-        )
+        return host.facts(self.device(), host.first_line("g++", "--version"))
 
-    def build(self, source: str) -> BuildRecipe:
+    def python(self, role: Role) -> Python:
+        """Return our own interpreter, whatever the role."""
+        return host.HostPython()
+
+    def compile(self, compiler: str, python: str, source: str) -> BuildRecipe:
         """Rewrite the launches, then compile with g++."""
         rewritten = "/tmp/kernel.cpp"
-        rewrite = f"{host.base_python()} -I -S {host.CODE}/chevrons.py /source/{source} {rewritten}"
+        rewrite = f"{python} -I -S {host.CODE}/chevrons.py /source/{source} {rewritten}"
         compile_ = (
-            f"g++ -x c++ -std=c++17 -O2 -g1 -fPIC -shared -pthread -I {host.CODE}/include/cpu "
+            f"{compiler} -x c++ -std=c++17 -O2 -g1 -fPIC -shared -pthread -I {host.CODE}/include/cpu "
             f"-o /out/kernel.so {rewritten}"
         )
         headers = paths.package() / "targets" / "include" / "cpu"
         mounts = (
-            *host.system_mounts(),
-            *host.python_mounts(),
             host.mount(paths.package() / "targets" / "chevrons.py", f"{host.CODE}/chevrons.py"),
             host.mount(headers, f"{host.CODE}/include/cpu"),
         )
-        return BuildRecipe(
-            argv=("/bin/sh", "-c", f"{rewrite} && {compile_}"),
-            provision=Provision(mounts, {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}),
-        )
+        return BuildRecipe(("/bin/sh", "-c", f"{rewrite} && {compile_}"), Provision(mounts, dict(host.PLAIN)))
+
+    def build(self, source: str) -> BuildRecipe:
+        """Build with the g++ of this machine."""
+        recipe = self.compile("g++", str(host.base_python()), source)
+        return host.with_mounts(recipe, (*host.system_mounts(), *host.python_mounts()))
 
     def native_worker(self) -> Provision:
         """Return the C++ library."""
@@ -62,7 +78,7 @@ class CpuTarget:
 
     def torch_process(self) -> Provision:
         """Return Python with its packages; Triton interprets."""
-        environment = {"TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "2", "PATH": "/usr/local/bin:/usr/bin:/bin"}
+        environment = {**self.settings(), "PATH": host.PLAIN["PATH"]}
         return Provision((*host.system_mounts(), *host.python_mounts()), environment)
 
     def fp8_dtype(self) -> Fp8:

@@ -12,9 +12,9 @@ from pathlib import Path
 from akarena import paths
 from akarena.errors import InfrastructureError
 from akarena.records.task import TargetName
-from akarena.sandbox.base import Mount
+from akarena.sandbox.base import Mount, Role
 from akarena.targets import host
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Fp8, Provision
+from akarena.targets.base import BuildRecipe, Device, DeviceFacts, EntryKind, Fp8, Provision, Python
 from akarena.targets.cpu import missing_packages
 
 _DRIVER_PATTERNS = (
@@ -32,50 +32,71 @@ class CudaTarget:
     name = TargetName.CUDA
     measures_speed = True
 
+    def missing_device(self) -> list[str]:
+        """Return whether there is a device that can be asked."""
+        lacks = []
+        if not self.device_nodes():
+            lacks.append("no /dev/nvidia0 and /dev/nvidiactl")
+        if shutil.which("nvidia-smi") is None:
+            lacks.append("nvidia-smi was not found")
+        return lacks
+
     def missing(self) -> list[str]:
         """Return what this machine lacks."""
-        lacks = []
-        if not _devices():
-            lacks.append("no /dev/nvidia0 and /dev/nvidiactl")
-        elif _driver_folder() is None:
+        lacks = self.missing_device()
+        if self.device_nodes() and _driver_folder() is None:
             lacks.append("libcuda.so.1 cannot be loaded (the NVIDIA driver's libraries)")
         if shutil.which("nvcc") is None and not Path("/usr/local/cuda/bin/nvcc").exists():
             lacks.append("nvcc was not found (the CUDA toolkit)")
-        if shutil.which("nvidia-smi") is None:
-            lacks.append("nvidia-smi was not found")
         return lacks + missing_packages()
 
-    def facts(self) -> DeviceFacts:
-        """Return what nvidia-smi and nvcc say."""
+    def device(self) -> Device:
+        """Return what nvidia-smi says."""
         line = host.first_line("nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader")
         parts = [part.strip() for part in line.split(",")]
         if len(parts) != 3:
             raise InfrastructureError(f"nvidia-smi does not describe a device: {line!r}")
         name, driver, capability = parts
-        return DeviceFacts(
-            architecture=f"sm_{capability.replace('.', '')}",
-            device=name,
-            driver=driver,
-            compiler=_nvcc_release(),
-        )
+        return Device(architecture=f"sm_{capability.replace('.', '')}", name=name, driver=driver)
 
-    def build(self, source: str) -> BuildRecipe:
+    def device_nodes(self) -> tuple[Mount, ...]:
+        """Return the device nodes, or nothing where there is no device."""
+        needed = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
+        if not all(Path(path).exists() for path in needed[:2]):
+            return ()
+        return tuple(Mount(Path(path), path, device=True) for path in needed if Path(path).exists())
+
+    def settings(self) -> dict[str, str]:
+        """Pass a choice of device on."""
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        return {"CUDA_VISIBLE_DEVICES": visible} if visible else {}
+
+    def facts(self) -> DeviceFacts:
+        """Return what nvidia-smi and nvcc say."""
+        return host.facts(self.device(), _nvcc_release())
+
+    def python(self, role: Role) -> Python:
+        """Return our own interpreter, whatever the role."""
+        return host.HostPython()
+
+    def compile(self, compiler: str, python: str, source: str) -> BuildRecipe:
         """Compile with nvcc for the device at hand."""
-        nvcc = _nvcc()
         headers = paths.package() / "targets" / "include" / "cuda"
         argv = (
-            str(nvcc),
-            *("-x", "cu", "-O3", "-std=c++17", f"-arch={self.facts().architecture}"),
+            compiler,
+            *("-x", "cu", "-O3", "-std=c++17", f"-arch={self.device().architecture}"),
             *("--cudart", "shared", "-shared", "-Xcompiler", "-fPIC"),
             *("-I", f"{host.CODE}/include/cuda", "-o", "/out/kernel.so", f"/source/{source}"),
         )
-        mounts = (
-            *host.system_mounts(),
-            *_toolkit_mounts(nvcc),
-            host.mount(headers, f"{host.CODE}/include/cuda"),
-        )
-        environment = {"PATH": f"{nvcc.parent}:/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-        return BuildRecipe(argv, Provision(mounts, environment))
+        path = f"{Path(compiler).parent}:{host.PLAIN['PATH']}"
+        mounts = (host.mount(headers, f"{host.CODE}/include/cuda"),)
+        return BuildRecipe(argv, Provision(mounts, {**host.PLAIN, "PATH": path}))
+
+    def build(self, source: str) -> BuildRecipe:
+        """Build with the toolkit of this machine."""
+        nvcc = _nvcc()
+        recipe = self.compile(str(nvcc), str(host.base_python()), source)
+        return host.with_mounts(recipe, (*host.system_mounts(), *_toolkit_mounts(nvcc)))
 
     def native_worker(self) -> Provision:
         """Return the C++ library, the CUDA runtime, the driver's own libraries and the device; no BLAS."""
@@ -87,10 +108,10 @@ class CudaTarget:
             *host.cpp_library_mounts(),
             *(host.mount(path, f"{host.LIBRARIES}/{path.name}") for path in (library, *files)),
             *host.library_mounts(map(str, (library, *files))),
-            *_devices(),
+            *self.device_nodes(),
         )
-        environment = _runtime_environment(f"{host.LIBRARIES}/{library.name}")
-        return Provision(mounts, {**environment, "LD_LIBRARY_PATH": host.LIBRARIES})
+        environment = host.runtime_environment(f"{host.LIBRARIES}/{library.name}", "cuda")
+        return Provision(mounts, {**self.settings(), **environment, "LD_LIBRARY_PATH": host.LIBRARIES})
 
     def torch_process(self) -> Provision:
         """Return Python with its packages, the toolkit, the driver and the device."""
@@ -101,11 +122,12 @@ class CudaTarget:
             *host.python_mounts(),
             *_toolkit_mounts(_nvcc()),
             *(() if driver.is_relative_to("/usr") else (host.mount(driver),)),
-            *_devices(),
+            *self.device_nodes(),
         )
         library = _runtime_library()
         environment = {
-            **_runtime_environment(str(library)),
+            **self.settings(),
+            **host.runtime_environment(str(library), "cuda"),
             "LD_LIBRARY_PATH": f"{driver}",
             "PATH": f"{_nvcc().parent}:/usr/local/bin:/usr/bin:/bin",
         }
@@ -118,14 +140,6 @@ class CudaTarget:
     def is_verified(self, kind: EntryKind, dtypes: frozenset[str]) -> bool:
         """Everything runs on the device itself."""
         return True
-
-
-def _devices() -> tuple[Mount, ...]:
-    """Return the device nodes, or nothing where there is no device."""
-    needed = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvidia-uvm")
-    if not all(Path(path).exists() for path in needed[:2]):
-        return ()
-    return tuple(Mount(Path(path), path, device=True) for path in needed if Path(path).exists())
 
 
 @functools.cache
@@ -166,12 +180,6 @@ def _runtime_library() -> Path:
         if found:
             return found[0]
     raise InfrastructureError(f"no libcudart.so in {toolkit}")
-
-
-def _runtime_environment(library: str) -> dict[str, str]:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    chosen = {"CUDA_VISIBLE_DEVICES": visible} if visible else {}
-    return {"AKARENA_RUNTIME_LIBRARY": library, "AKARENA_RUNTIME_PREFIX": "cuda", **chosen}
 
 
 def _nvcc_release() -> str:

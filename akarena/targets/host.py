@@ -9,12 +9,13 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from akarena import paths
 from akarena.errors import InfrastructureError
 from akarena.sandbox.base import Mount
+from akarena.targets.base import BuildRecipe, Device, DeviceFacts, Provision
 
 _SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin", "/sbin", "/etc/alternatives", "/etc/ld.so.cache")
 CODE = "/akarena"
@@ -22,6 +23,8 @@ CODE = "/akarena"
 LIBRARIES = "/akarena-libraries"
 """Where a native worker finds the shared libraries that it is given one by one."""
 _CPP_LIBRARY = "libstdc++.so.6"
+PLAIN = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+"""Environment of a compiler."""
 
 
 def mount(path: Path | str, target: str | None = None) -> Mount:
@@ -69,32 +72,43 @@ def python_mounts() -> tuple[Mount, ...]:
     return tuple(mount(root) for root in python_roots())
 
 
-def python_argv(code: str) -> tuple[str, ...]:
-    """Return the command that runs ``code`` with all packages and our own code importable."""
-    inside = (Path(sys.prefix), Path(sys.base_prefix))
-    added = [str(path) for path in _package_folders() if not any(path.is_relative_to(root) for root in inside)]
-    return (sys.executable, "-I", "-c", f"import sys; sys.path[:0] = {[CODE, *added]!r}; {code}")
+class HostPython:
+    """The interpreter that runs akarena itself."""
+
+    def __init__(self) -> None:
+        self.executable = sys.executable
+        self.bare_executable = str(base_python())
+
+    def argv(self, code: str) -> tuple[str, ...]:
+        """Return the command that runs ``code`` with all packages and our own code importable."""
+        inside = (Path(sys.prefix), Path(sys.base_prefix))
+        added = [str(path) for path in _package_folders() if not any(path.is_relative_to(root) for root in inside)]
+        return with_packages(self.executable, added, code)
+
+    def bare_argv(self, code: str) -> tuple[str, ...]:
+        """Return the command that runs ``code`` with the standard library and our own code importable."""
+        return bare(self.bare_executable, code)
+
+    def bare_mounts(self, empty: Path) -> tuple[Mount, ...]:
+        """Return the interpreter and the standard library, without any installed package."""
+        python = base_python()
+        standard = Path(sysconfig.get_paths()["stdlib"]).resolve()
+        extensions = [str(path) for path in (standard / "lib-dynload").glob("*.so")]
+        mounts = [mount(python), mount(standard)]
+        for hidden in ("site-packages", "dist-packages"):
+            if (standard / hidden).is_dir():
+                mounts.append(Mount(source=empty, target=str(standard / hidden)))
+        return (*mounts, *library_mounts([str(python), *extensions]))
 
 
-def bare_python_mounts(empty: Path) -> tuple[Mount, ...]:
-    """Return the interpreter and the standard library, without any installed package.
-
-    Args:
-        empty: An empty folder; it hides the packages inside the standard library's folder.
-    """
-    python = base_python()
-    standard = Path(sysconfig.get_paths()["stdlib"]).resolve()
-    extensions = [str(path) for path in (standard / "lib-dynload").glob("*.so")]
-    mounts = [mount(python), mount(standard)]
-    for hidden in ("site-packages", "dist-packages"):
-        if (standard / hidden).is_dir():
-            mounts.append(Mount(source=empty, target=str(standard / hidden)))
-    return (*mounts, *library_mounts([str(python), *extensions]))
+def with_packages(executable: str, folders: Sequence[str], code: str) -> tuple[str, ...]:
+    """Return the command that runs ``code`` with our own code and more folders of packages importable."""
+    return (executable, "-I", "-c", f"import sys; sys.path[:0] = {[CODE, *folders]!r}; {code}")
 
 
-def bare_python_argv(code: str) -> tuple[str, ...]:
+def bare(executable: str, code: str) -> tuple[str, ...]:
     """Return the command that runs ``code`` with the standard library and our own code importable."""
-    return (str(base_python()), "-I", "-S", "-c", f"import sys; sys.path.insert(0, {CODE!r}); {code}")
+    return (executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {CODE!r}); {code}")
 
 
 def library_mounts(files: Iterable[str]) -> tuple[Mount, ...]:
@@ -126,6 +140,22 @@ def cpp_library_mounts() -> tuple[Mount, ...]:
     return ()
 
 
+def facts(device: Device, compiler: str) -> DeviceFacts:
+    """Put together what ``lock.json`` says."""
+    return DeviceFacts(architecture=device.architecture, device=device.name, driver=device.driver, compiler=compiler)
+
+
+def with_mounts(recipe: BuildRecipe, mounts: tuple[Mount, ...], **environment: str) -> BuildRecipe:
+    """Return a recipe with the tool chain of this machine added."""
+    given = recipe.provision
+    return BuildRecipe(recipe.argv, Provision((*mounts, *given.mounts), {**given.environment, **environment}))
+
+
+def runtime_environment(library: str, prefix: str) -> dict[str, str]:
+    """Tell a process where the GPU runtime lies, and how its functions' names begin."""
+    return {"AKARENA_RUNTIME_LIBRARY": library, "AKARENA_RUNTIME_PREFIX": prefix}
+
+
 def first_line(*argv: str) -> str:
     """Return the first line that a program prints, or an empty text where it cannot be run."""
     try:
@@ -133,8 +163,3 @@ def first_line(*argv: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return next((line.strip() for line in shown.stdout.splitlines() if line.strip()), "")
-
-
-def python() -> str:
-    """Return the interpreter with all packages, as sandboxed processes see it."""
-    return sys.executable

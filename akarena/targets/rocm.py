@@ -9,15 +9,16 @@ import ctypes.util
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 from akarena.errors import InfrastructureError
 from akarena.records.task import TargetName
-from akarena.sandbox.base import Mount
+from akarena.sandbox.base import Mount, Role
 from akarena.targets import host
-from akarena.targets.base import BuildRecipe, DeviceFacts, EntryKind, Fp8, Provision
+from akarena.targets.base import BuildRecipe, Device, DeviceFacts, EntryKind, Fp8, Provision, Python
 from akarena.targets.cpu import missing_packages
+
+_TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 
 
 class RocmTarget:
@@ -26,43 +27,54 @@ class RocmTarget:
     name = TargetName.ROCM
     measures_speed = True
 
+    def missing_device(self) -> list[str]:
+        """Return whether there is a device."""
+        return [] if self.device_nodes() else ["no /dev/kfd and /dev/dri/renderD*"]
+
     def missing(self) -> list[str]:
         """Return what this machine lacks."""
-        lacks = []
-        if not _devices():
-            lacks.append("no /dev/kfd and /dev/dri/renderD*")
+        lacks = self.missing_device()
         if _rocm() is None:
             lacks.append("hipcc was not found (ROCm, usually /opt/rocm)")
         return lacks + missing_packages()
 
-    def facts(self) -> DeviceFacts:
-        """Return what rocminfo and hipcc say."""
-        shown = subprocess.run(["rocminfo"], capture_output=True, text=True, check=False).stdout
-        architecture = re.search(r"^\s*Name:\s+(gfx[0-9a-f]+)", shown, flags=re.MULTILINE)
-        name = re.search(r"Marketing Name:\s+(AMD Instinct[^\n]*)", shown)
-        if architecture is None:
-            raise InfrastructureError("rocminfo names no gfx architecture")
-        version = Path("/sys/module/amdgpu/version")
-        return DeviceFacts(
-            architecture=architecture.group(1),
-            device=name.group(1).strip() if name else "unknown",
-            driver=version.read_text().strip() if version.exists() else "unknown",
-            compiler=host.first_line(str(_hipcc()), "--version"),
-        )
+    def device(self) -> Device:
+        """Return what the kernel driver says; no program of ROCm is needed on the machine itself."""
+        return Device(architecture=_architecture(_TOPOLOGY), name=_product_name(), driver=_driver_version())
 
-    def build(self, source: str) -> BuildRecipe:
+    def device_nodes(self) -> tuple[Mount, ...]:
+        """Return the nodes of the driver and of the first device, or nothing where there is none."""
+        nodes = sorted(Path("/dev/dri").glob("renderD*"))[:1]
+        if not Path("/dev/kfd").exists() or not nodes:
+            return ()
+        return tuple(Mount(path, str(path), device=True) for path in (Path("/dev/kfd"), *nodes))
+
+    def settings(self) -> dict[str, str]:
+        """Return nothing: the nodes decide which device is seen."""
+        return {}
+
+    def facts(self) -> DeviceFacts:
+        """Return what the driver and hipcc say."""
+        return host.facts(self.device(), host.first_line(str(_hipcc()), "--version"))
+
+    def python(self, role: Role) -> Python:
+        """Return our own interpreter, whatever the role."""
+        return host.HostPython()
+
+    def compile(self, compiler: str, python: str, source: str) -> BuildRecipe:
         """Compile with hipcc for the device at hand."""
         argv = (
-            str(_hipcc()),
-            *("-x", "hip", "-O3", "-std=c++17", f"--offload-arch={self.facts().architecture}", "-fPIC", "-shared"),
+            compiler,
+            *("-x", "hip", "-O3", "-std=c++17", f"--offload-arch={self.device().architecture}", "-fPIC", "-shared"),
             *("-o", "/out/kernel.so", f"/source/{source}"),
         )
-        environment = {
-            "PATH": f"{_hipcc().parent}:/usr/local/bin:/usr/bin:/bin",
-            "HIP_PLATFORM": "amd",
-            "LC_ALL": "C.UTF-8",
-        }
-        return BuildRecipe(argv, Provision((*host.system_mounts(), *_rocm_mounts()), environment))
+        path = f"{Path(compiler).parent}:{host.PLAIN['PATH']}"
+        return BuildRecipe(argv, Provision((), {**host.PLAIN, "PATH": path, "HIP_PLATFORM": "amd"}))
+
+    def build(self, source: str) -> BuildRecipe:
+        """Build with the ROCm of this machine."""
+        recipe = self.compile(str(_hipcc()), str(host.base_python()), source)
+        return host.with_mounts(recipe, (*host.system_mounts(), *_rocm_mounts()))
 
     def native_worker(self) -> Provision:
         """Return the C++ library, the HIP runtime with what it needs, and the device; no BLAS."""
@@ -71,23 +83,23 @@ class RocmTarget:
             *host.cpp_library_mounts(),
             host.mount(library, f"{host.LIBRARIES}/{library.name}"),
             *host.library_mounts([str(library)]),
-            *_devices(),
+            *self.device_nodes(),
         )
-        environment = _runtime_environment(f"{host.LIBRARIES}/{library.name}")
+        environment = host.runtime_environment(f"{host.LIBRARIES}/{library.name}", "hip")
         return Provision(mounts, {**environment, "LD_LIBRARY_PATH": host.LIBRARIES})
 
     def torch_process(self) -> Provision:
         """Return Python with its packages, ROCm and the device."""
-        mounts = (*host.system_mounts(), *host.python_mounts(), *_rocm_mounts(), *_devices())
+        mounts = (*host.system_mounts(), *host.python_mounts(), *_rocm_mounts(), *self.device_nodes())
         environment = {
-            **_runtime_environment(str(_runtime_library())),
+            **host.runtime_environment(str(_runtime_library()), "hip"),
             "PATH": f"{_hipcc().parent}:/usr/local/bin:/usr/bin:/bin",
         }
         return Provision(mounts, environment)
 
     def fp8_dtype(self) -> Fp8:
         """FNUZ e4m3 on gfx942, OCP e4m3 on later ones."""
-        return "float8_e4m3fnuz" if self.facts().architecture == "gfx942" else "float8_e4m3fn"
+        return "float8_e4m3fnuz" if self.device().architecture == "gfx942" else "float8_e4m3fn"
 
     def is_verified(self, kind: EntryKind, dtypes: frozenset[str]) -> bool:
         """Everything runs on the device itself."""
@@ -128,12 +140,29 @@ def _runtime_library() -> Path:
     return Path(named)
 
 
-def _runtime_environment(library: str) -> dict[str, str]:
-    return {"AKARENA_RUNTIME_LIBRARY": library, "AKARENA_RUNTIME_PREFIX": "hip"}
+def _architecture(topology: Path) -> str:
+    """Return the first device's architecture from the driver's topology, where 90402 means gfx942.
+
+    Raises:
+        InfrastructureError: It names no device.
+    """
+    for path in sorted(topology.glob("*/properties"), key=lambda path: int(path.parent.name)):
+        version = re.search(r"^gfx_target_version (\d+)$", path.read_text(), flags=re.MULTILINE)
+        number = int(version.group(1)) if version else 0
+        if number:
+            major, minor, step = number // 10000, number // 100 % 100, number % 100
+            return f"gfx{major}{minor:x}{step:x}"
+    raise InfrastructureError(f"{topology}: names no device with a gfx architecture (the amdgpu driver)")
 
 
-def _devices() -> tuple[Mount, ...]:
-    nodes = sorted(Path("/dev/dri").glob("renderD*"))[:1]
-    if not Path("/dev/kfd").exists() or not nodes:
-        return ()
-    return tuple(Mount(path, str(path), device=True) for path in (Path("/dev/kfd"), *nodes))
+def _product_name() -> str:
+    for path in sorted(Path("/sys/class/drm").glob("card*/device/product_name")):
+        name = path.read_text().strip()
+        if name:
+            return name
+    return "unknown"
+
+
+def _driver_version() -> str:
+    path = Path("/sys/module/amdgpu/version")
+    return path.read_text().strip() if path.exists() else "unknown"

@@ -335,6 +335,8 @@ def lock(tasks: Sequence[str] = TASKS, target: TargetName = TargetName.CUDA) -> 
         python="3.11.7",
         packages=(rn.Package(name="numpy", version="2.3.0"),),
         isolation=(rn.AssuranceLine(limit="memory", strength="hard", how="cgroup"),),
+        preflight=(rn.PreflightCheck(check="run: no capabilities", ok=True, detail="none"),),
+        container_engine=None,
         calibration=rn.Calibration(
             instrument_floor=FLOOR,
             resolution_us=0.5,

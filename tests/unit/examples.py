@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from akarena import schemas
-from akarena.records import AttemptRecord, AuditRecord, CheckRecord, EventRecord, InspectionRecord
+from akarena.records import AttemptRecord, AuditRecord, CheckRecord, EventRecord, ImageLockRecord, InspectionRecord
 from akarena.records import audit as au
 from akarena.records import evaluation as ev
+from akarena.records import image as im
 from akarena.records import inspection as ins
 from akarena.records import run as rn
 from akarena.records import trial as tr
@@ -96,6 +97,16 @@ FAULTS: dict[str, dict[str, tuple[str, Fault]]] = {
         "local-time": ("run-started", put("time", value="2026-01-02T03:04:05+01:00")),
         "unknown-kind": ("run-started", put("kind", value="paused")),
         "missing-version": ("run-started", cut("schema_version")),
+    },
+    "images": {
+        "short-id": ("cpu", put("images", 0, "id", value="sha256:abcd")),
+        "relative-python": ("cpu", put("images", 0, "facts", "python", "bare_executable", value="bin/python3")),
+        "unknown-role": ("cpu", put("images", 0, "facts", "role", value="builder")),
+        "unknown-prefix": ("rocm", put("images", 0, "facts", "runtime", "prefix", value="rocm")),
+        "no-layers": ("cpu", put("images", 0, "layers", value=[])),
+        "no-images": ("cpu", put("images", value=[])),
+        "host-as-requirement": ("cpu", put("requirements", value={"https://host": "ab" * 32})),
+        "newline-in-base": ("cpu", put("base", "reference", value="base\nimage")),
     },
     "inspection": {
         "failed-with-kernels": ("partly", put("candidate", "kernels", value=[])),
@@ -220,6 +231,8 @@ def valid(scratch: Path) -> dict[tuple[str, str], Document]:
         "try-ended",
         EventRecord(schema_version=1, time=builders.TIME, kind=rn.EventKind.TRY_ENDED).model_copy(update=ended),
     )
+    add("cpu", _images(TargetName.CPU))
+    add("rocm", _images(TargetName.ROCM))
     add("compiled", _inspection(_compiled("softmax_kernel", 16), _compiled("softmax_rows", 62)))
     missing = ins.Unavailable(
         status="unavailable", reason="the baseline is a PyTorch module: there is no kernel source"
@@ -327,6 +340,42 @@ def _check(configuration: ev.Configuration | None) -> CheckRecord:
         cases=cases,
         message="1 of 1 configurations is correct" if cases else "does not compile",
         calls_left=19,
+    )
+
+
+def _images(target: TargetName) -> ImageLockRecord:
+    runtime = im.ImageRuntime(library="/opt/rocm-7.2.4/lib/libamdhip64.so.7", prefix="hip")
+    digest = f"sha256:{builders.digest('image')}"
+    facts = im.ImageFacts(
+        role=im.ImageRole.WORKER,
+        target=target,
+        python=im.ImagePython(
+            executable=None,
+            bare_executable="/usr/bin/python3.12",
+            standard_library="/usr/lib/python3.12",
+            version="3.12.3",
+            package_folders=(),
+        ),
+        compiler=None,
+        profiler=None,
+        runtime=runtime if target is TargetName.ROCM else None,
+        python_packages=(),
+        os_packages=(rn.Package(name="libc6:amd64", version="2.39-0ubuntu8"),),
+        programs=(),
+    )
+    image = im.Image(
+        tag=f"akarena/{target.value}-worker", id=digest, layers=(digest,), size_bytes=48215815, agent=None, facts=facts
+    )
+    return ImageLockRecord(
+        schema_version=1,
+        target=target,
+        base=im.ImageBase(reference="base@" + digest, id=digest, repository_digests=("base@" + digest,)),
+        dockerfile_sha256=builders.digest("Dockerfile"),
+        scripts_sha256=builders.digest("scripts"),
+        requirements={"judge.lock": builders.digest("judge.lock")},
+        builder="docker 28.2.2, classic builder",
+        source_date_epoch=1767225600,
+        images=(image,),
     )
 
 

