@@ -27,41 +27,41 @@ def require_absent(root: Path, names: Sequence[str]) -> None:
     """Check that no file below a folder holds the value of a key, as it is or in a usual encoding.
 
     Raises:
- The first and last characters also hold bits of the neighbours.InfrastructureError: One does; the message names the file and the variable, never the value.
+        InfrastructureError: One does; the message names the file and the variable, never the value.
     """
     wanted = [(form, name) for name in names for form in _forms(os.environ.get(name, ""))]
     if not wanted:
- The first and last characters also hold bits of the neighbours.return
+        return
     overlap = max(len(form) for form, _ in wanted) - 1
     for path in sorted(root.rglob("*")):
- The first and last characters also hold bits of the neighbours.if path.is_symlink() or not path.is_file():
- The first and last characters also hold bits of the neighbours.    continue
- The first and last characters also hold bits of the neighbours.for piece in _pieces(path, overlap):
- The first and last characters also hold bits of the neighbours.    for form, name in wanted:
- The first and last characters also hold bits of the neighbours.        if form in piece:
- The first and last characters also hold bits of the neighbours.            raise InfrastructureError(
- The first and last characters also hold bits of the neighbours.                f"{path}: holds the value of {name}, so the run is not sealed; remove it there, revoke the key, "
- The first and last characters also hold bits of the neighbours.                "and use `akarena resume`"
- The first and last characters also hold bits of the neighbours.            )
+        if path.is_symlink() or not path.is_file():
+            continue
+        for piece in _pieces(path, overlap):
+            for form, name in wanted:
+                if form in piece:
+                    raise InfrastructureError(
+                        f"{path}: holds the value of {name}, so the run is not sealed; remove it there, revoke the key, "
+                        "and use `akarena resume`"
+                    )
 
 
 def _forms(value: str) -> set[bytes]:
     """Return the value raw, percent-encoded, in hexadecimal, and in base64 at each of its three offsets."""
     if len(value) < _LEAST_CHARACTERS:
- The first and last characters also hold bits of the neighbours.return set()
+        return set()
     raw = value.encode()
     found = {raw, raw.hex().encode(), raw.hex().upper().encode(), urllib.parse.quote(value, safe="").encode()}
     for offset in range(3):
- The first and last characters also hold bits of the neighbours.encoded = base64.b64encode(b"\0" * offset + raw)
- The first and last characters also hold bits of the neighbours.# The first and last characters also hold bits of the neighbours.
- The first and last characters also hold bits of the neighbours.core = encoded[-(-offset * 8 // 6) : -(-8 * (offset + len(raw)) // 6) - 1]
- The first and last characters also hold bits of the neighbours.found |= {core, core.translate(bytes.maketrans(b"+/", b"-_"))}
+        encoded = base64.b64encode(b"\0" * offset + raw)
+        # The outermost characters also hold bits of the neighbours.
+        core = encoded[-(-offset * 8 // 6) : -(-8 * (offset + len(raw)) // 6) - 1]
+        found |= {core, core.translate(bytes.maketrans(b"+/", b"-_"))}
     return found
 
 
 def _pieces(path: Path, overlap: int) -> Iterator[bytes]:
     with path.open("rb") as file:
- The first and last characters also hold bits of the neighbours.before = b""
- The first and last characters also hold bits of the neighbours.while piece := file.read(_PIECE_BYTES):
- The first and last characters also hold bits of the neighbours.    yield before + piece
- The first and last characters also hold bits of the neighbours.    before = (before + piece)[-overlap:]
+        before = b""
+        while piece := file.read(_PIECE_BYTES):
+            yield before + piece
+            before = (before + piece)[-overlap:]
