@@ -90,6 +90,8 @@ def tests(session: nox.Session) -> None:
     _need_compiler(session)
     _install(session, "test", local=True)
     arguments = pytest_arguments(session.posargs)
+    if "docker" in session.posargs:
+        _install_pip(session)
     for marker, needed in TIERS.items():
         if f"not {marker}" in " ".join(arguments):
             session.log(f"not run: tests marked {marker}, which need {needed} (nox -s tests -- -m {marker})")
@@ -164,9 +166,7 @@ def lock(session: nox.Session) -> None:
 def build(session: nox.Session) -> None:
     """Build the container images of a target with Docker; `-- --target cpu --base IMAGE --agent codex`."""
     _install(session, "core")
-    if session.venv_backend == "uv":
-        # The build downloads wheels with pip, whose own configuration names an index of CPU builds.
-        session.install("pip")
+    _install_pip(session)
     _akarena(session, "build")
 
 
@@ -236,10 +236,14 @@ def _install_local(session: nox.Session, own: Interpreter) -> None:
         link.write_text("".join(f"{folder}\n" for folder in outer.folders), "utf-8")
         return
     link.unlink(missing_ok=True)
+    _install_pip(session)
+    session.run_install("python", "-m", "pip", "install", "-r", "requirements/local.txt")
+
+
+def _install_pip(session: nox.Session) -> None:
+    """Have pip even where uv is there: pip's own configuration is what names an index of CPU builds."""
     if session.venv_backend == "uv":
         session.install("pip")
-    # pip even where uv is there: pip's own configuration is what names an index of CPU builds.
-    session.run_install("python", "-m", "pip", "install", "-r", "requirements/local.txt")
 
 
 def _interpreter(session: nox.Session) -> Interpreter:

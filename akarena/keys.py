@@ -40,8 +40,8 @@ def require_absent(root: Path, names: Sequence[str]) -> None:
             for form, name in wanted:
                 if form in piece:
                     raise InfrastructureError(
-                        f"{path}: holds the value of {name}, so the run is not sealed; remove it there, revoke the key, "
-                        "and use `akarena resume`"
+                        f"{path}: holds the value of {name}, so the run is not sealed; remove it there, revoke the "
+                        "key, and use `akarena resume`"
                     )
 
 

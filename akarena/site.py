@@ -81,4 +81,7 @@ def _with_images(hardware: Hardware, lock: ImageLockRecord, program: str | None)
 
     found = {role: image_of(lock, role, program) for role in Role}
     images = Images({role: Image(image.id, image.facts.python.bare_executable) for role, image in found.items()})
-    return Site(DockerSandbox(images), ImageTarget(hardware, lock, program), hardware, lock)
+    box = DockerSandbox(images)
+    # A daemon or an image that is gone is told now, before anything is started.
+    box.facts()
+    return Site(box, ImageTarget(hardware, lock, program), hardware, lock)

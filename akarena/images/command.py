@@ -6,13 +6,21 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
 
 from akarena import images, paths
 from akarena.errors import ClaimError, ExitCode, InfrastructureError, UserError, unknown_name
 from akarena.images import build, compare, daemon, stock
 from akarena.records.image import ImageRole
 from akarena.records.task import TargetName
+
+if TYPE_CHECKING:
+    from docker import DockerClient
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,10 +32,24 @@ def run(arguments: argparse.Namespace) -> int:
         raise UserError(f"--target {target.value}: expected --base with an image that has CUDA, torch and Triton")
     given: dict[str, str] = {}
     if "cursor" in arguments.agent:
-        given = stock.take_cursor(arguments.cursor_archive, arguments.cursor_version, arguments.cursor_sha256)
+        given = stock.check_cursor(arguments.cursor_archive, arguments.cursor_version, arguments.cursor_sha256)
+    client = daemon.connect()
+    with _alone():
+        if given:
+            stock.take_cursor(arguments.cursor_archive)
+        return _run(arguments, client, base_name, target, chosen, given)
+
+
+def _run(
+    arguments: argparse.Namespace,
+    client: DockerClient,
+    base_name: str,
+    target: TargetName,
+    chosen: dict[str, str | None],
+    given: dict[str, str],
+) -> int:
     root = paths.root()
     epoch = build.epoch_of(root, os.environ)
-    client = daemon.connect()
     base = build.describe_base(client, base_name)
     for_agents = build.AGENT_PROGRAMS if any(stage.startswith("agent") for stage in chosen) else ()
     missing_programs = build.lacks(client, base_name, (*build.PROGRAMS, *for_agents))
@@ -57,6 +79,22 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other builds of this checkout away: they share the context."""
+    images.folder().mkdir(parents=True, exist_ok=True)
+    held = FileLock(images.folder() / "build.lock")
+    try:
+        held.acquire(blocking=False)
+    except Timeout:
+        _say("another build of this checkout is running; waiting for its end")
+        held.acquire()
+    try:
+        yield
+    finally:
+        held.release()
+
+
 def _download(workshop: build.Workshop, stages: dict[str, str | None]) -> None:
     interpreter, missing = build.probe(workshop.client, workshop.build("system"))
     needs = {"pip"}
@@ -65,9 +103,7 @@ def _download(workshop: build.Workshop, stages: dict[str, str | None]) -> None:
             f"base image {workshop.base}: its python3 lacks {', '.join(missing)}; "
             f"a base for {workshop.target.value} brings them, in /opt/venv or for the python3 on PATH"
         )
-    if not missing:
-        stock.empty("torch")
-    elif stages.keys() != {"worker"}:
+    if missing and stages.keys() != {"worker"}:
         needs.add("torch")
     if "judge" in stages:
         needs.add("judge")

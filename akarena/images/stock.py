@@ -29,31 +29,40 @@ _LOCKS = {
 def fill(root: Path, names: Iterable[str], interpreter: Interpreter, say: Say) -> None:
     """Download what is named: ``pip``, ``torch``, ``judge``, ``node``, or an agent with npm archives.
 
-    Folders that are not named are left as they are, and made where they are missing.
+    What was downloaded is kept, for the next build of any target. Folders of the context that are not named are empty,
+    but for the one of Cursor.
     """
     wanted = list(names)
-    for name in (*_LOCKS, *images.AGENTS):
-        (images.folder() / "context" / name).mkdir(parents=True, exist_ok=True)
+    for name in (*_LOCKS, *NPM_AGENTS):
+        _empty(name)
+    (images.folder() / "context" / "cursor").mkdir(exist_ok=True)
     for name in wanted:
         say(f"downloads: {name}")
-        folder = images.folder() / "context" / name
+        folder = images.folder() / "downloads" / name
         if name in _LOCKS:
             locks = [root / "requirements" / "images" / lock for lock in _LOCKS[name]]
             requirements.download(locks, interpreter, folder)
         else:
-            node = images.folder() / "context" / "node"
+            node = images.folder() / "downloads" / "node"
             archives.download(root / "requirements" / "images" / name, interpreter.machine, node, folder)
+        for file in folder.iterdir():
+            (images.folder() / "context" / name / file.name).hardlink_to(file)
 
 
-def empty(name: str) -> None:
-    """Leave a folder of the context without content, for a base that brings what it would hold."""
+def _empty(name: str) -> None:
     folder = images.folder() / "context" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 
 
-def take_cursor(archive: Path | None, version: str | None, sha256: str | None) -> dict[str, str]:
-    """Put the archive of the Cursor CLI into the context; returns the build arguments.
+def take_cursor(archive: Path) -> None:
+    """Put the archive of the Cursor CLI into the context."""
+    _empty("cursor")
+    shutil.copyfile(archive, images.folder() / "context" / "cursor" / "cursor.tar.gz")
+
+
+def check_cursor(archive: Path | None, version: str | None, sha256: str | None) -> dict[str, str]:
+    """Check the archive of the Cursor CLI; returns the build arguments.
 
     Raises:
         UserError: Archive, version or digest is missing, or the archive has another digest.
@@ -74,6 +83,4 @@ def take_cursor(archive: Path | None, version: str | None, sha256: str | None) -
         raise UserError(f"--cursor-archive {archive}: cannot be read ({error.strerror})") from None
     if found != sha256:
         raise UserError(f"--cursor-archive {archive}: has the digest {found}, expected {sha256}")
-    empty("cursor")
-    shutil.copyfile(archive, images.folder() / "context" / "cursor" / "cursor.tar.gz")
     return {"CURSOR_VERSION": version, "CURSOR_SHA256": sha256}

@@ -7,8 +7,10 @@ import socket
 import threading
 from pathlib import Path
 
+import pytest
+
 from akarena.errors import InfrastructureError
-from akarena.sandbox.base import Mount
+from akarena.sandbox.base import HOME, Mount
 from akarena.sandbox.ownership import host_id, prepare_writable, reclaim
 from tests.contract.helpers import Runner, given
 
@@ -145,3 +147,68 @@ def test_a_device_can_be_mounted(runner: Runner) -> None:
 
     assert read(Mount(Path("/dev/zero"), "/dev/akarena", device=True)) == b"b'\\x00\\x00\\x00'\n"
     assert b"x00" not in read(Mount(Path("/dev/zero"), "/dev/akarena"))
+
+
+def test_a_hard_link_leads_nowhere(runner: Runner, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("secret")
+    work = tmp_path / "work"
+    work.mkdir()
+    prepare_writable(work)
+    code = """
+        import os
+        for source in ("/given", "/etc/passwd", "/proc/self/status"):
+            try:
+                os.link(source, "/work/link")
+                print(source)
+            except OSError:
+                pass
+    """
+    mounts = (Mount(tmp_path / "secret", "/given"), Mount(work, "/work", writable=True))
+    result = runner.run(code, mounts=mounts)
+    assert (result.exit_code, result.stdout) == (0, b"")
+    reclaim(work)
+    assert list(work.iterdir()) == []
+
+
+def test_no_device_can_be_made(runner: Runner, tmp_path: Path) -> None:
+    prepare_writable(tmp_path)
+    code = """
+        import os, stat
+        for folder in ("/work", "/tmp", "/dev/shm"):
+            for number in (os.makedev(1, 1), os.makedev(8, 0)):
+                try:
+                    os.mknod(folder + "/device", 0o666 | stat.S_IFBLK, number)
+                    print(folder)
+                except OSError:
+                    pass
+    """
+    result = runner.run(code, mounts=(Mount(tmp_path, "/work", writable=True),))
+    assert (result.exit_code, result.stdout) == (0, b"")
+
+
+def test_set_user_id_gives_nothing(runner: Runner, tmp_path: Path) -> None:
+    prepare_writable(tmp_path)
+    code = """
+        import os
+        open("/work/program", "w").close()
+        os.chmod("/work/program", 0o6755)
+        print(os.statvfs("/tmp").f_flag & os.ST_NOSUID != 0, os.statvfs("/home/user").f_flag & os.ST_NOSUID != 0)
+        print(next(line for line in open("/proc/self/status") if line.startswith("NoNewPrivs")).split()[1])
+    """
+    result = runner.run(code, mounts=(Mount(tmp_path, "/work", writable=True),))
+    assert result.stdout == b"True True\n1\n", result
+
+
+def test_a_mount_source_that_is_missing(runner: Runner, tmp_path: Path) -> None:
+    with pytest.raises(InfrastructureError, match="missing"):
+        runner.run("pass", mounts=(Mount(tmp_path / "missing", "/in"),))
+
+
+def test_the_user_has_a_name_and_a_home(runner: Runner) -> None:
+    code = """
+        import json, os, pwd
+        entry = pwd.getpwuid(os.getuid())
+        open(os.path.expanduser("~/file"), "w").close()
+        print(json.dumps([entry.pw_name, entry.pw_dir, os.path.expanduser("~")]))
+    """
+    assert given(runner.run(code)) == ["user", HOME, HOME]

@@ -18,6 +18,7 @@ CALLS = {
     "x86_64": {"mount": 165, "unshare": 272, "ptrace": 101},
     "aarch64": {"mount": 40, "unshare": 97, "ptrace": 117},
 }
+IOCTL = {"x86_64": 16, "aarch64": 29}[platform.machine()]
 NUMBERS = CALLS.get(platform.machine(), {})
 
 
@@ -94,6 +95,66 @@ def test_a_new_user_namespace_is_refused_to_clone(runner: Runner) -> None:
     number = {"x86_64": 56, "aarch64": 220}[platform.machine()]
     code = f"import ctypes; print(ctypes.CDLL(None).syscall({number}, 0x10000000 | 17, 0, 0, 0, 0))"
     assert runner.run(code).stdout == b"-1\n"
+
+
+def test_no_name_is_resolved(runner: Runner) -> None:
+    code = """
+        import socket
+        try:
+            print(socket.getaddrinfo("example.com", 443))
+        except OSError:
+            print("none")
+    """
+    assert runner.run(code).stdout == b"none\n"
+
+
+def test_its_own_loopback_works(runner: Runner) -> None:
+    """The agent's way to its model service begins there."""
+    code = """
+        import socket
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            client = socket.create_connection(server.getsockname(), 2)
+            peer, _ = server.accept()
+            client.sendall(b"echo")
+            print(peer.recv(4))
+    """
+    assert runner.run(code).stdout == b"b'echo'\n"
+
+
+def test_the_kernel_is_not_readable_nor_adjustable(runner: Runner) -> None:
+    code = """
+        for path in ("/proc/kcore", "/proc/kmsg", "/dev/mem", "/dev/kmsg", "/proc/1/mem", "/dev/vda", "/dev/sda"):
+            try:
+                with open(path, "rb") as file:
+                    if file.read(1):
+                        print("read", path)
+            except OSError:
+                pass
+        for path in ("/proc/sysrq-trigger", "/proc/sys/vm/drop_caches", "/proc/sys/kernel/hostname", "/proc/1/oom_adj"):
+            try:
+                with open(path, "w") as file:
+                    file.write("h")
+                print("written", path)
+            except OSError:
+                pass
+        print("done")
+    """
+    assert runner.run(code).stdout == b"done\n"
+
+
+@pytest.mark.parametrize("high", [0, 1 << 32, 0xABCDEF << 40])
+def test_nothing_is_typed_into_a_terminal(runner: Runner, high: int) -> None:
+    """The kernel looks at the lower half of the request only, so a filter that compares all of it can be passed."""
+    code = f"""
+        import ctypes, fcntl, os
+        libc = ctypes.CDLL(None, use_errno=True)
+        master, slave = os.openpty()
+        for request in (0x5412, 0x541C):
+            libc.syscall(ctypes.c_long({IOCTL}), slave, ctypes.c_ulong(request | {high}), b"x")
+            print(ctypes.get_errno(), end=" ")
+        print(len(fcntl.ioctl(slave, 0x5413, bytes(8))))
+    """
+    assert runner.run(code).stdout == b"1 1 8\n"
 
 
 def test_other_processes_are_invisible(runner: Runner) -> None:

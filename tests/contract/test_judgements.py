@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from akarena.sandbox.base import Command, Limits, Mount, ScratchMount
+from akarena.sandbox.base import Command, End, Limits, Mount, ScratchMount
 from akarena.sandbox.ownership import prepare_writable
 from tests.contract.helpers import MIB, Runner
 
@@ -205,6 +206,52 @@ def test_a_memory_file_crosses_both_ways(runner: Runner) -> None:
             print(shared[:5], os.pread(fds[0], 100, 0))
     """
     assert runner.judge(main, {"worker": worker}).stdout == b"b'HELLO' b'from the worker'\n"
+
+
+def test_cancel_stops_everything(runner: Runner, tmp_path: Path) -> None:
+    prepare_writable(tmp_path)
+    worker = runner.command(
+        """
+        import time
+        while True:
+            with open("/out/alive", "a") as file:
+                file.write("x")
+            time.sleep(0.01)
+        """,
+        mounts=(Mount(tmp_path, "/out", writable=True),),
+    )
+    cancel = threading.Event()
+    timer = threading.Timer(2.0, cancel.set)
+    timer.start()
+    started = time.monotonic()
+    result = runner.judge("control.spawn('worker'); import time; time.sleep(60)", {"worker": worker}, cancel=cancel)
+    timer.join()
+    assert result.end is End.STOPPED
+    assert time.monotonic() - started < 10
+    size = (tmp_path / "alive").stat().st_size
+    time.sleep(0.1)
+    assert (tmp_path / "alive").stat().st_size == size > 0
+
+
+def test_as_many_descriptors_as_are_promised(runner: Runner) -> None:
+    worker = runner.command("import os; print(sum(os.read(fd, 1) == b'x' for fd in range(4, 20)))")
+    main = """
+        import os
+        from akarena.sandbox.control import MAX_EXTRA_FDS
+        fds = []
+        for _ in range(MAX_EXTRA_FDS):
+            fds.append(os.memfd_create("m"))
+            os.write(fds[-1], b"x")
+            os.lseek(fds[-1], 0, os.SEEK_SET)
+        with control.spawn("worker", fds):
+            print(control.wait("worker", 10).stdout.decode(), end="")
+    """
+    assert runner.judge(main, {"worker": worker}).stdout == b"16\n"
+
+
+def test_a_judge_that_closes_its_control_goes_on(runner: Runner) -> None:
+    result = runner.judge("control.close(); import time; time.sleep(0.3); print('on')", {})
+    assert (result.exit_code, result.stdout) == (0, b"on\n")
 
 
 def test_a_worker_can_not_fill_the_pool_of_the_judge(runner: Runner) -> None:

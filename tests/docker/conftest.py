@@ -32,13 +32,14 @@ class Answer:
 
 @dataclass(frozen=True)
 class Builder:
-    """The command ``akarena build`` for the cpu target."""
+    """The command ``akarena build``, for the cpu target unless another one is named."""
 
     base: str
 
     def __call__(self, *arguments: str, base: str | None = None) -> Answer:
         """Run it to its end."""
-        argv = [sys.executable, "-m", "akarena", "build", "--target", "cpu", "--base", base or self.base, *arguments]
+        target = () if "--target" in arguments else ("--target", "cpu")
+        argv = [sys.executable, "-m", "akarena", "build", *target, "--base", base or self.base, *arguments]
         done = subprocess.run(argv, cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False)
         return Answer(done.returncode, done.stdout, done.stderr)
 

@@ -236,17 +236,17 @@ class TestArchives:
 class TestCursor:
     def test_says_what_is_missing(self) -> None:
         with pytest.raises(UserError, match="in no registry; expected --cursor-archive"):
-            stock.take_cursor(None, "1", "00" * 32)
+            stock.check_cursor(None, "1", "00" * 32)
 
     def test_refuses_another_digest(self, tmp_path: Path) -> None:
         (tmp_path / "cursor.tar.gz").write_bytes(b"x")
         with pytest.raises(UserError, match="has the digest 2d711642b726b044"):
-            stock.take_cursor(tmp_path / "cursor.tar.gz", "1.0", "00" * 32)
+            stock.check_cursor(tmp_path / "cursor.tar.gz", "1.0", "00" * 32)
 
     @pytest.mark.parametrize(("version", "digest"), [("1 0", "00" * 32), ("1", "00"), ("", "00" * 32)])
     def test_refuses_what_is_no_version_or_digest(self, tmp_path: Path, version: str, digest: str) -> None:
         with pytest.raises(UserError, match="expected"):
-            stock.take_cursor(tmp_path / "cursor.tar.gz", version, digest)
+            stock.check_cursor(tmp_path / "cursor.tar.gz", version, digest)
 
 
 class TestEpoch:

@@ -23,7 +23,8 @@ def main() -> None:
     parser.add_argument("--into", type=Path, required=True)
     arguments = parser.parse_args()
     layer: Path = arguments.into
-    layer.mkdir(parents=True)
+    # Never empty: the classic builder loses a layer that is copied with nothing in it.
+    (layer / "akarena").mkdir(parents=True)
     if arguments.what == "torch":
         torch(layer, arguments.target)
     elif arguments.what == "judge":

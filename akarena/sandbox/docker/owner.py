@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,8 @@ RUN_LABEL = "org.akarena.run"
 """One `run` or `judge` of a sandbox."""
 OWNER_LABEL = "org.akarena.owner"
 """The process that started it: boot of the kernel, pid namespace, process number and start time."""
+_BUSY_SECONDS = 20.0
+_LOOK_SECONDS = 0.05
 _START_TIME_FIELD = 19
 """Counted after the command's name, which may hold anything but ends at the last parenthesis."""
 
@@ -71,28 +75,38 @@ def sweep(api: APIClient) -> int:
 
 def remove_labelled(api: APIClient, label: str) -> None:
     """Kill and remove every container with a label, then the volumes."""
-    chosen = {"label": label}
-    for found in api.containers(all=True, filters=chosen):
-        remove_container(api, found["Id"])
-    for volume in api.volumes(filters=chosen)["Volumes"] or ():
+    remove_containers(api, label)
+    for volume in api.volumes(filters={"label": label})["Volumes"] or ():
         remove_volume(api, volume["Name"])
 
 
+def remove_containers(api: APIClient, label: str) -> None:
+    """Kill and remove every container with a label."""
+    for found in api.containers(all=True, filters={"label": label}):
+        remove_container(api, found["Id"])
+
+
 def remove_container(api: APIClient, container: str) -> bool:
-    """Kill and remove a container with its nameless volumes; False where someone else did or does."""
-    return _remove(lambda: api.remove_container(container, v=True, force=True), gone=(404, 409))
+    """Kill and remove a container with its nameless volumes; False where someone else did."""
+    return _remove(lambda: api.remove_container(container, v=True, force=True))
 
 
 def remove_volume(api: APIClient, name: str) -> bool:
     """Remove a volume; False where someone else did."""
-    return _remove(lambda: api.remove_volume(name, force=True), gone=(404,))
+    return _remove(lambda: api.remove_volume(name, force=True))
 
 
-def _remove(action: Callable[[], None], gone: tuple[int, ...]) -> bool:
-    try:
-        action()
-    except APIError as error:
-        if error.status_code not in gone:
-            raise
-        return False
-    return True
+def _remove(action: Callable[[], None]) -> bool:
+    end = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            action()
+        except APIError as error:
+            if error.status_code == HTTPStatus.NOT_FOUND:
+                return False
+            # Someone else is about to remove it, or the container that uses it.
+            if error.status_code != HTTPStatus.CONFLICT or time.monotonic() > end:
+                raise
+            time.sleep(_LOOK_SECONDS)
+        else:
+            return True

@@ -23,7 +23,7 @@ from akarena.sandbox.docker.container import Container
 from akarena.sandbox.docker.handoff import Handoff
 from akarena.sandbox.docker.images import Images
 from akarena.sandbox.docker.options import create_options, tmpfs_bytes
-from akarena.sandbox.docker.owner import OWNER_LABEL, RUN_LABEL, own_label, remove_labelled
+from akarena.sandbox.docker.owner import OWNER_LABEL, RUN_LABEL, own_label, remove_containers, remove_labelled
 from akarena.sandbox.docker.watch import OutOfMemoryWatch
 from akarena.sandbox.ownership import host_id
 
@@ -83,7 +83,7 @@ class Session:
                 self._court.close()
             with told("containers can't be removed"):
                 if any(container.result is None for container in self._containers):
-                    remove_labelled(self._api, self._label)
+                    remove_containers(self._api, self._label)
                 for container in self._containers:
                     container.join()
                 # Once more: a volume is free only when no container is left, and an interrupted creation left no name.
