@@ -33,6 +33,7 @@ TIERS = {
     "gpu": "a GPU",
     "docker": "a Docker daemon",
     "clang": "clang-22 and lld-22",
+    "npm": "the programs claude and codex",
 }
 """Markers of the tests that need more than the default run may ask for, with what they need."""
 

@@ -96,7 +96,9 @@ def _add_preflight(commands: Any) -> None:
 
 def _add_evaluate(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="let agents work on tasks, judge what they leave, write the report")
-    parser.add_argument("--agent", action="append", default=[], help="solution, nop, command or replay; repeatable")
+    parser.add_argument("--agent", action="append", default=[], help="a name of `akarena agents list`; repeatable")
+    parser.add_argument("--model", help="model that the agent asks, by its full name; no other one is let through")
+    parser.add_argument("--effort", help="how hard the model thinks, in the words of the agent's command line")
     parser.add_argument("--command", help="program of the agent `command`, as one quoted string", dest="program")
     parser.add_argument("--service", help="model service that the agent `command` may reach: anthropic or openai")
     parser.add_argument("--service-url", help="its address, where it is not the vendor's")
@@ -314,18 +316,28 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 def _configurations(arguments: argparse.Namespace) -> Any:
     from akarena import agents, store
+    from akarena.agents.vendor import CliAgent
     from akarena.records.run import AgentConfiguration
 
     found = []
     for name in arguments.agent or ["solution"]:
-        agents.get(name)
+        agent = agents.get(name)
         settings: dict[str, Any] = {}
+        if isinstance(agent, CliAgent):
+            settings |= {
+                "model": arguments.model,
+                "effort": arguments.effort,
+                "service": agent.service,
+                "service_url": arguments.service_url,
+                "service_key": arguments.service_key,
+            }
         if name == "command" and arguments.program:
             try:
                 settings["command"] = tuple(shlex.split(arguments.program))
             except ValueError as error:
                 raise UserError(f"--command {arguments.program!r}: {error}") from None
             settings |= {
+                "model": arguments.model,
                 "service": arguments.service,
                 "service_url": arguments.service_url,
                 "service_key": arguments.service_key,
@@ -337,6 +349,9 @@ def _configurations(arguments: argparse.Namespace) -> Any:
             run = store.find_run(arguments.runs_dir, run_name)
             settings["replay_of"] = f"{run.root.resolve()}:{configuration}"
         found.append(AgentConfiguration(id=name, agent=name, **settings))
+    for flag, value in (("--model", arguments.model), ("--effort", arguments.effort)):
+        if value is not None and not any(getattr(one, flag[2:]) for one in found):
+            raise UserError(f"{flag} {value}: none of the agents takes it")
     return tuple(found)
 
 

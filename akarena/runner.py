@@ -11,7 +11,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from akarena import __version__, agents, environment, keys, paths, seeds, store, tasks
+from akarena import __version__, agents, environment, keys, paths, reach, seeds, store, tasks
 from akarena import site as site_of
 from akarena.agents import Agent
 from akarena.errors import InfrastructureError, UserError
@@ -72,7 +72,7 @@ def start(request: Request, progress: Progress) -> RunFolder:
     site = site_of.choose(request.sandbox, request.target, needs_service=any(agent.service for agent in request.agents))
     chosen = _select(request, site.target)
     programs = _programs(chosen_agents)
-    checks = _isolated(site, programs, progress)
+    checks = _isolated(site, programs, request.agents, progress)
     like = store.find_run(request.runs_dir, request.seed_of) if request.seed_of else None
     seed, source = seeds.choose(request.seed, like)
     run_id = _run_id(request, site.target)
@@ -129,7 +129,7 @@ def resume(run: RunFolder, progress: Progress, inspect: bool = True) -> RunFolde
         raise UserError(f"run {manifest.run_id}: its task {gone[0]} is not in this checkout")
     chosen = [everything[name] for name in manifest.tasks]
     with _exclusive(run):
-        checks = _isolated(site, programs, progress)
+        checks = _isolated(site, programs, manifest.agents, progress)
         _log(run, EventKind.RUN_RESUMED)
         if run.lock.exists():
             lock = run.read(LockRecord, run.lock)
@@ -190,18 +190,24 @@ def _programs(chosen: Sequence[Agent]) -> list[str]:
     return sorted({agent.program for agent in chosen if agent.program is not None})
 
 
-def _isolated(site: Site, programs: Sequence[str], progress: Progress) -> list[PreflightCheck]:
-    """Prove the sandbox from inside; there is no falling back to a weaker one."""
+def _isolated(
+    site: Site, programs: Sequence[str], configurations: Sequence[AgentConfiguration], progress: Progress
+) -> list[PreflightCheck]:
+    """Prove the sandbox from inside, and that agents reach their service; there is no falling back to a weaker one."""
     progress.said(f"sandbox {site.sandbox.name}: checking from inside")
-    checks = preflight(site.sandbox)
+    found = preflight(site.sandbox)
     for program in programs:
         if site.images is not None:
-            checks += preflight(site.for_program(program).sandbox)
+            found += preflight(site.for_program(program).sandbox)
+    checks = [PreflightCheck(check=check.check[:200], ok=check.ok, detail=check.detail[:2000]) for check in found]
+    services = {(one.service, one.service_url, one.service_key): one for one in configurations}
+    for configuration in services.values():
+        checks += reach.check(site, configuration)
     failed = [check for check in checks if not check.ok]
     if failed:
         lines = "; ".join(f"{check.check} ({check.detail})" for check in failed)
-        raise InfrastructureError(f"sandbox {site.sandbox.name} does not isolate here: {lines}")
-    return [PreflightCheck(check=check.check[:200], ok=check.ok, detail=check.detail[:2000]) for check in checks]
+        raise InfrastructureError(f"sandbox {site.sandbox.name}: a check from inside failed: {lines}")
+    return checks
 
 
 def _lock(
@@ -217,6 +223,9 @@ def _lock(
         progress.said("calibrating the instrument on this device")
         with device_lease(site.target.name):
             calibration = Court(site.sandbox, site.target).calibrate()
+        # Workers of the calibration wrote into memory that its judge had made.
+        shared = f"a worker answers within {calibration.round_trip_us:.0f} us"
+        checks = [*checks, PreflightCheck(check="judge and workers share device memory", ok=True, detail=shared)]
     lock = environment.lock(run.root.name, chosen, site, programs, checks, calibration)
     store.write_record(run.lock, lock)
     return lock

@@ -288,6 +288,8 @@ def _trajectory(configuration: AgentConfiguration, outcome: Outcome, seconds: fl
         complete=outcome.complete,
         check_calls=outcome.check_calls,
         tokens=outcome.tokens,
+        reported_tokens=outcome.reported_tokens,
         cost=outcome.cost,
+        notes=outcome.notes,
         steps=outcome.steps,
     )

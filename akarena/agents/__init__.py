@@ -13,6 +13,9 @@ _AGENTS: Registry[Agent] = Registry(
         "nop": "akarena.agents.builtin:NopAgent",
         "command": "akarena.agents.command:CommandAgent",
         "replay": "akarena.agents.replay:ReplayAgent",
+        "claude": "akarena.agents.claude:ClaudeAgent",
+        "codex": "akarena.agents.codex:CodexAgent",
+        "cursor": "akarena.agents.cursor:CursorAgent",
     },
 )
 

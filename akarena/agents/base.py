@@ -57,7 +57,12 @@ class Outcome:
     check_calls: int = 0
     steps: tuple[Step, ...] = ()
     tokens: Tokens | None = None
+    """As the gateway counted them, or as the agent reports them where the gateway could not."""
+    reported_tokens: Tokens | None = None
+    """As the agent reports them."""
     cost: Cost | None = None
+    notes: tuple[str, ...] = ()
+    """What a reader of the trajectory has to know, one line each."""
     logs: dict[str, bytes] = field(default_factory=dict)
     """Raw streams, by file name."""
 

@@ -14,7 +14,7 @@ from akarena.agents.base import Check
 from akarena.errors import AkarenaError
 from akarena.records.trial import Step, StepKind
 
-_REQUEST_SECONDS = 10.0
+_REQUEST_SECONDS = 2.0
 
 
 class CheckServer:
@@ -67,8 +67,9 @@ class CheckServer:
                 return
             with connection, suppress(OSError):
                 connection.settimeout(_REQUEST_SECONDS)
-                connection.recv(1)
-                connection.sendall(self._answer())
+                # Who hangs up without a word, by its death too, has asked nothing.
+                if connection.recv(1):
+                    connection.sendall(self._answer())
 
     def _answer(self) -> bytes:
         at = time.monotonic()

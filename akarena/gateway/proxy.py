@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable
 
 import aiohttp
-from aiohttp import web
+from aiohttp import HttpVersion10, HttpVersion11, web
 from yarl import URL
 
 from akarena.gateway import usage
@@ -24,6 +24,7 @@ from akarena.gateway.inspection import (
     outgoing_headers,
     printable,
 )
+from akarena.gateway.redaction import Redactor
 from akarena.gateway.refusal import Denial, error_body, error_headers, refused, upstream_error
 from akarena.gateway.settings import Settings
 from akarena.records.audit import RefusalReason, Verdict
@@ -132,6 +133,9 @@ class Proxy:
 
     async def _pass(self, request: web.BaseRequest, entry: Entry, answer: web.StreamResponse) -> web.StreamResponse:
         # First what can be decided without the body: a refused request costs little, and waits for no slot.
+        if request.version not in (HttpVersion10, HttpVersion11):
+            # Without a version a request line alone is a request, and headers are what follows it.
+            raise refused(RefusalReason.MALFORMED_HTTP, "this is not HTTP/1.1")
         check_headers(request.headers.items())
         route = find_route(self._service.style, request.method, request.raw_path)
         async with self._ledger.time_limit(), self._ledger.slots:
@@ -228,12 +232,10 @@ class Proxy:
                 reservation.settle(entry.tokens)
         else:
             reservation.settle(None)
-        data = bytes(body)
-        if self._key:
-            data = data.replace(self._key.encode(), b"[key]")
+        data = Redactor(self._key).whole(bytes(body))
         entry.bytes_down = len(data)
         return web.Response(
-            status=upstream.status, body=data, content_type="application/json", headers=_answer_headers(upstream)
+            status=upstream.status, body=data, content_type="application/json", headers=self._answer_headers(upstream)
         )
 
     async def _stream(
@@ -244,7 +246,7 @@ class Proxy:
         entry: Entry,
         answer: web.StreamResponse,
     ) -> None:
-        answer.headers.update(_answer_headers(upstream))
+        answer.headers.update(self._answer_headers(upstream))
         answer.headers["Content-Type"] = "text/event-stream; charset=utf-8"
         answer.headers["Cache-Control"] = "no-cache"
         entry.status, entry.streamed = 200, True
@@ -253,6 +255,7 @@ class Proxy:
         except ConnectionError:
             raise _AgentGoneError from None
         meter = usage.StreamMeter(self._service.style)
+        redactor = Redactor(self._key)
         async for piece in upstream.content.iter_any():
             meter.feed(piece)
             if meter.complete and entry.tokens is None:
@@ -261,25 +264,32 @@ class Proxy:
                 if entry.tokens is not None:
                     reservation.settle(entry.tokens)
             self._ledger.receive(len(piece))
-            try:
-                await answer.write(piece)
-            except ConnectionError:
-                raise _AgentGoneError from None
-            entry.bytes_down += len(piece)
+            await self._send(answer, redactor.feed(piece), entry)
+        await self._send(answer, redactor.end(), entry)
         if not entry.complete:
             entry.detail = "the stream ended before its last event"
+
+
+    async def _send(self, answer: web.StreamResponse, piece: bytes, entry: Entry) -> None:
+        if not piece:
+            return
+        try:
+            await answer.write(piece)
+        except ConnectionError:
+            raise _AgentGoneError from None
+        entry.bytes_down += len(piece)
+
+    def _answer_headers(self, upstream: aiohttp.ClientResponse) -> dict[str, str]:
+        return {
+            name: value
+            for name, value in upstream.headers.items()
+            if (name.lower() in _ANSWER_HEADERS or name.lower().startswith(_ANSWER_HEADER_PREFIXES))
+            and value.isascii()
+            and value.isprintable()
+            and not (self._key and self._key in value)
+        }
 
 
 def _request_id(upstream: aiohttp.ClientResponse) -> str | None:
     value = upstream.headers.get("request-id") or upstream.headers.get("x-request-id")
     return None if value is None else printable(value, 100)
-
-
-def _answer_headers(upstream: aiohttp.ClientResponse) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in upstream.headers.items()
-        if (name.lower() in _ANSWER_HEADERS or name.lower().startswith(_ANSWER_HEADER_PREFIXES))
-        and value.isascii()
-        and value.isprintable()
-    }

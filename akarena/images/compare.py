@@ -1,8 +1,9 @@
-"""Builds a stage twice without cache and names every file in which the two images differ."""
+"""Builds a stage twice without cache and names every entry in which the two images differ."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import tarfile
 from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING
@@ -13,9 +14,10 @@ from akarena.images.build import Workshop
 if TYPE_CHECKING:
     from docker import DockerClient
 
+Layer = dict[str, str]
+"""What a layer holds: a description of each entry by its path."""
+
 _CHUNK = 1 << 20
-_BY_DOCKER = frozenset({".dockerenv", "dev", "etc/hostname", "etc/hosts", "etc/mtab", "etc/resolv.conf", "proc", "sys"})
-"""What Docker itself puts into a container that was never started, and not the image."""
 
 
 def twice(workshop: Workshop, stage: str) -> list[str]:
@@ -32,49 +34,62 @@ def twice(workshop: Workshop, stage: str) -> list[str]:
             if layers[0] == layers[1]:
                 return []
             found = differences(snapshot(client, first), snapshot(client, second))
-            return found or ["layers differ, but none of the files in them"]
+            return found or ["layers differ, but no entry in them; so their order does"]
         finally:
             _remove(client, second)
     finally:
         _remove(client, first)
 
 
-def differences(first: dict[str, str], second: dict[str, str]) -> list[str]:
-    """Compare two snapshots; returns one line for each path that differs."""
+def differences(first: list[Layer], second: list[Layer]) -> list[str]:
+    """Compare the layers of two images; returns one line for each entry that differs."""
+    if len(first) != len(second):
+        return [f"{len(first)} layers / {len(second)} layers"]
     lines = []
-    for path in sorted(first.keys() | second.keys()):
-        before, after = first.get(path), second.get(path)
-        if before != after:
-            lines.append(f"{path}: {before or 'absent'} / {after or 'absent'}")
+    for number, (before, after) in enumerate(zip(first, second, strict=True)):
+        for path in sorted(before.keys() | after.keys()):
+            if before.get(path) != after.get(path):
+                shown = [layer.get(path, "absent") for layer in (before, after)]
+                lines.append(f"layer {number}: {path}: {' / '.join(shown)}")
     return lines
 
 
-def snapshot(client: DockerClient, image: str) -> dict[str, str]:
-    """Describe every file of an image: kind, mode, owner, time, and the digest of what it holds."""
-    with daemon.told(f"image {image}: cannot be exported"):
-        container = client.api.create_container(image, ["-"], network_disabled=True)
-        try:
-            stream = _Reader(client.api.export(container["Id"], chunk_size=_CHUNK))
-            with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
-                return dict(describe(tar))
-        finally:
-            client.api.remove_container(container["Id"], force=True, v=True)
+def snapshot(client: DockerClient, image: str) -> list[Layer]:
+    """Describe every entry of every layer, lowest first: kind, mode, owner, time, and a digest of what it holds."""
+    found: dict[str, Layer] = {}
+    names: list[str] = []
+    with daemon.told(f"image {image}: cannot be saved"):
+        stream = _Reader(client.api.get_image(image, chunk_size=_CHUNK))
+        with tarfile.open(fileobj=stream, mode="r|") as tar:  # type: ignore[call-overload]
+            for member in tar:
+                content = tar.extractfile(member)
+                if content is None:
+                    continue
+                if member.name == "manifest.json":
+                    names = json.load(content)[0]["Layers"]
+                elif member.name.endswith("/layer.tar") or member.name.startswith("blobs/"):
+                    found[member.name] = _layer(content)
+    return [found[name] for name in names]
 
 
 def describe(tar: tarfile.TarFile) -> Iterator[tuple[str, str]]:
-    """Yield path and description of every member that is the image's own."""
+    """Yield path and description of every entry."""
     for member in tar:
-        path = member.name.strip("/")
-        if path in _BY_DOCKER or path.startswith("dev/"):
-            continue
         content = member.linkname
         if member.isreg():
             file = tar.extractfile(member)
             content = _digest(file) if file is not None else ""
-        # The time of the root folder and of /etc is that of Docker's own entries.
-        time = 0 if path in ("", ".", "etc") else int(member.mtime)
         kind = member.type.decode("ascii", errors="replace")
-        yield path, f"{kind} {member.mode:04o} {member.uid}:{member.gid} {time} {content}"
+        yield member.name.strip("/"), f"{kind} {member.mode:04o} {member.uid}:{member.gid} {member.mtime} {content}"
+
+
+def _layer(content: IO[bytes]) -> Layer:
+    """Describe a layer; what is none, such as a configuration beside the layers, has no entries."""
+    try:
+        with tarfile.open(fileobj=content, mode="r|") as tar:
+            return dict(describe(tar))
+    except tarfile.ReadError:
+        return {}
 
 
 def _digest(file: IO[bytes]) -> str:

@@ -197,6 +197,8 @@ class StepKind(StrEnum):
     REASONING = "reasoning"
     TOOL_CALL = "tool_call"
     CHECK = "check"
+    OTHER = "other"
+    """An event of the agent that is not known; its text is the event."""
 
 
 class Step(Part):
@@ -206,6 +208,7 @@ class Step(Part):
     seconds: NonNegativeFloat
     """Time since the start of the agent's work."""
     text: str = Field(max_length=20000)
+    """What it said; for a call of a tool, its arguments."""
     tool: str | None = Field(default=None, max_length=200)
     result: str | None = Field(default=None, max_length=20000)
 
@@ -250,6 +253,12 @@ class TrajectoryRecord(Record):
     """Whether the stream of events was seen to its end."""
     check_calls: NonNegativeInt
     tokens: Tokens | None
-    """Null where the agent reports none."""
+    """As the gateway counted them, or as the agent reports them where the gateway could not look inside; null where
+    neither is known."""
+    reported_tokens: Tokens | None = None
+    """As the agent reports them; null where it does not."""
     cost: Cost | None
+    """Null where neither a report nor a price is known."""
+    notes: tuple[Annotated[str, Field(max_length=500)], ...] = ()
+    """What a reader has to know of the stream, such as counts that differ, one line each."""
     steps: tuple[Step, ...]

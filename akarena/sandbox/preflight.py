@@ -17,6 +17,7 @@ from akarena import paths
 from akarena.errors import UserError
 from akarena.sandbox import probe
 from akarena.sandbox.base import Command, End, Limits, Mount, Result, Role, Sandbox
+from akarena.sandbox.inner import covers
 from akarena.sandbox.ownership import prepare_writable, reclaim
 from akarena.sandbox.runtime import python_of
 
@@ -128,6 +129,10 @@ def _judge_facts(result: Result, host_user: int | None, mounts: Sequence[Mount])
     facts = json.loads(result.stdout)
     home = Path.home()
     mounted = {Path(m.target).relative_to(home).parts[0] for m in mounts if home in Path(m.target).parents}
+    left = [path for path in facts["left"] if not any(covers(path, mount.target) for mount in mounts)]
+    of_home = sorted(
+        name for name, entry in facts["home"].items() if name not in mounted and _is_same(home, name, entry)
+    )
     allowed_user = host_user not in (None, 0) and (os.geteuid() == 0 or host_user == os.geteuid())
     capabilities = {key: value for key, value in facts["capabilities"].items() if int(value, 16)}
     found = (
@@ -143,13 +148,21 @@ def _judge_facts(result: Result, host_user: int | None, mounts: Sequence[Mount])
         ("no way to the hypervisor", bool(facts["vsock"]), facts["vsock"] or "a vsock socket can be opened"),
         ("no container engine's socket", not facts["sockets"], str(facts["sockets"] or "none")),
         ("the root is read-only", not facts["writable"], _some(facts["writable"], facts["tried_to_write"])),
-        ("the caller's home is hidden", set(facts["home"]) <= mounted, f"{len(facts['home'])} mounted entries seen"),
+        ("the caller's home is hidden", not of_home, str(of_home or "none of its entries seen")),
         ("no judge, oracle, run or state is visible", not facts["seen"], str(facts["seen"] or "none")),
-        ("temporary folders are empty", not facts["left"], str(facts["left"] or "none filled")),
+        ("temporary folders are empty", not left, str(left or "none filled")),
         ("other processes are invisible", len(facts["pids"]) <= 3, f"{len(facts['pids'])} processes seen"),
         ("the caller can't be signalled", bool(facts["signal"]), facts["signal"] or "a signal would arrive"),
     )
     return [PreflightCheck(check, ok, detail) for check, ok, detail in found]
+
+
+def _is_same(folder: Path, name: str, entry: Sequence[int]) -> bool:
+    try:
+        facts = (folder / name).lstat()
+    except OSError:
+        return False
+    return [facts.st_dev, facts.st_ino] == list(entry)
 
 
 def _some(found: Sequence[Any], tried: int) -> str:

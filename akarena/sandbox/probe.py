@@ -64,6 +64,12 @@ def _entries(folder: str) -> list[str]:
     return os.listdir(folder) if os.path.isdir(folder) and os.access(folder, os.R_OK) else []  # noqa: PTH112, PTH208
 
 
+def _identities(folder: str) -> dict[str, list[int]]:
+    """Give device and inode of every entry: an image may have a folder of the same name as one outside."""
+    facts = {name: Path(folder, name).lstat() for name in _entries(folder)}
+    return {name: [fact.st_dev, fact.st_ino] for name, fact in facts.items()}
+
+
 def look(questions: dict[str, Any]) -> dict[str, Any]:
     """Answer the caller's questions.
 
@@ -85,9 +91,9 @@ def look(questions: dict[str, Any]) -> dict[str, Any]:
         "sockets": [path for path in questions["sockets"] if Path(path).exists()],
         "tried_to_write": len(_ROOTS),
         "writable": [path for path in _ROOTS if not _refused(Path(path).touch)],
-        "home": _entries(questions["home"]),
+        "home": _identities(questions["home"]),
         "seen": [path for path in questions["hidden"] if Path(path).exists()],
-        "left": [folder for folder in _EMPTY if _entries(folder)],
+        "left": [f"{folder}/{name}" for folder in _EMPTY for name in _entries(folder)],
         "pids": [name for name in _entries("/proc") if name.isdigit()],
         "signal": _refused(lambda: os.kill(questions["pid"], 0)),
         "user_namespace": ctypes.CDLL(None).unshare(_CLONE_NEWUSER),

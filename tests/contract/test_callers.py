@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from akarena.sandbox.base import Assurance, Limits, Mount, Sandbox
+from akarena.sandbox.base import Assurance, AssuranceLine, Command, Limits, Mount, Result, Role, Sandbox
 from akarena.sandbox.docker import DockerSandbox
 from akarena.sandbox.ownership import host_id, prepare_writable
 from akarena.sandbox.preflight import preflight
-from akarena.sandbox.runtime import find_bubblewrap, interpreter
+from akarena.sandbox.runtime import Python, find_bubblewrap, interpreter, python_of
 from tests.contract.helpers import Runner
 
 
@@ -107,3 +110,41 @@ def test_preflight_passes(sandbox: Sandbox) -> None:
     checks = preflight(sandbox)
     assert len(checks) >= 8
     assert [check for check in checks if not check.ok] == []
+
+
+@dataclass(frozen=True)
+class Leaky:
+    """A sandbox that shows more than it should."""
+
+    sandbox: Sandbox
+    mounts: tuple[Mount, ...]
+    name: str = "leaky"
+
+    def python(self, role: Role = Role.JUDGE) -> Python:
+        return python_of(self.sandbox, role)
+
+    def assurance(self) -> tuple[AssuranceLine, ...]:
+        return ()
+
+    def run(self, command: Command, *, cancel: threading.Event | None = None) -> Result:
+        return self.sandbox.run(self._more(command), cancel=cancel)
+
+    def judge(self, processes: Mapping[str, Command], *, main: str, cancel: threading.Event | None = None) -> Result:
+        more = {name: self._more(command) for name, command in processes.items()}
+        return self.sandbox.judge(more, main=main, cancel=cancel)
+
+    def _more(self, command: Command) -> Command:
+        return replace(command, mounts=(*command.mounts, *self.mounts))
+
+
+def test_preflight_sees_leaks(sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, tasks = tmp_path / "home", Path(__file__).parents[2] / "tasks"
+    home.mkdir()
+    (home / "key").touch()
+    monkeypatch.setenv("HOME", str(home))
+    leaks = (Mount(home, str(home)), Mount(tasks, str(tasks)), Mount(home / "key", "/var/run/docker.sock"))
+    failed = {check.check for check in preflight(Leaky(sandbox, leaks)) if not check.ok}
+    for role in ("agent", "worker", "judge"):
+        assert f"{role}: the caller's home is hidden" in failed
+        assert f"{role}: no judge, oracle, run or state is visible" in failed
+        assert f"{role}: no container engine's socket" in failed

@@ -55,7 +55,8 @@ def worker(builder: Builder) -> Image:
 @pytest.fixture(scope="module")
 def contents(client: DockerClient, worker: Image) -> Mapping[str, str]:
     """Every file of it."""
-    return compare.snapshot(client, worker.id)
+    (layer,) = compare.snapshot(client, worker.id)
+    return layer
 
 
 class TestWorker:

@@ -86,7 +86,7 @@ def test_worker_has_the_runtime_and_what_it_needs(client: DockerClient, images: 
     code = f"import ctypes; ctypes.CDLL({library!r}); ctypes.CDLL({library.rpartition('/')[2]!r}); print('loaded')"
     shown = run(client, worker.id, worker.facts.python.bare_executable, "-I", "-S", "-c", code)
     assert shown == "loaded\n", "by its path, and by its name from the loader's cache"
-    contents = compare.snapshot(client, worker.id)
+    (contents,) = compare.snapshot(client, worker.id)
     found = {path.rpartition("/")[2] for path in contents}
     assert not found & {"librocblas.so.5", "hipcc", "nvcc", "torch", "sh"}
     if prefix == "hip":

@@ -99,7 +99,11 @@ def test_the_model_answers_and_nothing_else_is_reached(sandbox: str, cli: Cli, m
     found = json.loads((folder / "logs" / "agent.stdout").read_bytes())
     assert found["model"][0] == 200
     assert found["model"][1]["content"][0]["text"] == ANSWER
-    assert [request.headers["x-api-key"] for request in seen] == [KEY]
+    # The first one is that of the preflight.
+    assert [(request.path, request.headers["x-api-key"]) for request in seen] == [
+        ("/v1/models", KEY),
+        ("/v1/messages", KEY),
+    ]
     refused = ("web search", "remote mcp", "file by address", "other path")
     assert [found[name][0] for name in refused] == [403] * 4
     reached = [name for name, what in found.items() if what == "reached"]
@@ -124,6 +128,17 @@ def _check_audit(folder: Path) -> None:
     assert verdicts[0] == (Verdict.ALLOWED, None)
     assert {verdict for verdict, _ in verdicts[1:]} == {Verdict.REFUSED}
     assert RefusalReason.TOOL_TYPE in {reason for _, reason in verdicts}
+
+
+def test_a_service_that_does_not_answer_stops_the_run(cli: Cli) -> None:
+    nowhere = ("--service", "openai", "--service-url", "http://127.0.0.1:9")
+    done = cli(
+        *cli.evaluate_arguments("unreached", "--agent", "command", "--command", "true", *nowhere),
+        *("--sandbox", "bubblewrap", "--tasks", SOFTMAX),
+    )
+    assert (done.code, len(done.told)) == (3, 1)
+    assert "service openai is reached" in done.err
+    assert not (cli.runs / "unreached").exists()
 
 
 def test_a_missing_key_is_told_before_anything_starts(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

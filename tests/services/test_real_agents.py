@@ -23,6 +23,7 @@ from akarena.gateway import Budgets, Gateway, Totals, find, forwarder
 from akarena.records import AuditRecord
 from akarena.records.audit import RefusalReason, Verdict
 from akarena.records.trial import Tokens
+from tests.e2e.conftest import ROOT, SOFTMAX, Cli, attempt, record
 from tests.services import StandIn, ToolCall, Turn
 
 pytestmark = pytest.mark.npm
@@ -139,6 +140,12 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_SERVICE_KEY", KEY)
 
 
+@pytest.fixture
+def cli(tmp_path: Path) -> Cli:
+    """The command line, with a folder for the runs of one test."""
+    return Cli(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("kind", "script", "further"), [("anthropic", CLAUDE, ()), ("openai", CODEX, NO_SEARCH)], ids=["claude", "codex"]
 )
@@ -171,3 +178,70 @@ def test_the_search_of_codex_is_refused(tmp_path: Path) -> None:
     assert {record.reason for record in session.records} == {RefusalReason.TOOL_TYPE}
     assert "'web_search' is not on the gateway's list" in json.dumps(session.events)
     assert session.service.seen == []
+
+
+SOLUTION = (ROOT / "tasks" / SOFTMAX / "solution" / "kernel.hip").read_text("utf-8")
+TOOLS = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}
+MODELS = {"claude": "claude-opus-4-6", "codex": "gpt-5.3-codex"}
+agents = pytest.mark.parametrize("agent", TOOLS)
+
+
+def evaluate(cli: Cli, agent: str, run_id: str, *script: Turn, further: tuple[str, ...] = ()) -> tuple[Path, StandIn]:
+    """Let a real agent work on a task through the whole command line; returns its try."""
+    program(agent)
+    with StandIn(*script) as service:
+        run = cli.evaluate(
+            *(run_id, "--agent", agent, "--model", MODELS[agent], "--effort", "high", "--sandbox", "bubblewrap"),
+            *("--service-url", service.url, "--service-key", "TEST_SERVICE_KEY", "--tasks", SOFTMAX, *further),
+        )
+    assert [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()] == []
+    return attempt(run, SOFTMAX, agent), service
+
+
+def call(agent: str, text: str) -> ToolCall:
+    tool, argument = TOOLS[agent]
+    return ToolCall(tool, {argument: text})
+
+
+@agents
+def test_it_solves_a_task(agent: str, cli: Cli) -> None:
+    write = Turn(text="I write.", calls=(call(agent, f"cat > kernel.hip <<'END'\n{SOLUTION}\nEND"),), input_tokens=1234)
+    check = Turn(text="I check.", calls=(call(agent, "python3 /akarena/check"),), output_tokens=77)
+    folder, service = evaluate(cli, agent, f"{agent}-solves", write, check, FINAL)
+    trajectory, trial = record(folder, "trajectory.json"), record(folder, "trial.json")
+    assert (trial["status"], trial["seen"]["state"], trial["unseen"]["state"]) == ("judged", "correct", "correct")
+    assert (trajectory["end"], trajectory["exit_code"], trajectory["complete"]) == ("finished", 0, True)
+    counted = {"input": 1434, "output": 117, "cache_read": 50, "cache_write": 0, "reasoning": 0}
+    assert (trajectory["tokens"], trajectory["reported_tokens"], trajectory["notes"]) == (counted, counted, [])
+    asked = [request.json for request in service.conversation()]
+    assert [body["model"] for body in asked] == [MODELS[agent]] * 3
+    assert "/akarena/check" in json.dumps(asked[0]), "the prompt arrived"
+    steps = [step for step in trajectory["steps"] if step["kind"] == "tool_call"]
+    assert "kernel.hip <<'END'" in steps[0]["text"]
+    assert "19 calls left" in steps[1]["result"]
+    assert [step["text"] for step in trajectory["steps"] if step["kind"] == "message"][-3:] == [
+        "I write.",
+        "I check.",
+        "finished",
+    ]
+    assert trajectory["check_calls"] == 1
+    assert 0 < steps[0]["seconds"] < steps[1]["seconds"] < trajectory["seconds"]
+    cost = trajectory["cost"]
+    assert cost is None if agent == "codex" else (cost["source"] == "reported" and cost["usd"] > 0)
+
+
+@agents
+def test_a_key_that_the_service_refuses(agent: str, cli: Cli) -> None:
+    folder, _ = evaluate(cli, agent, f"{agent}-refused", Turn(status=401, error="bad key"))
+    trajectory, trial = record(folder, "trajectory.json"), record(folder, "trial.json")
+    assert (trajectory["end"], trial["status"], trial["agent_end"]) == ("refused", "unchanged", "refused")
+    assert "401" in trajectory["detail"]
+
+
+@agents
+def test_an_agent_whose_time_is_up(agent: str, cli: Cli) -> None:
+    slow = Turn(text="I wait.", calls=(call(agent, "sleep 300"),))
+    folder, _ = evaluate(cli, agent, f"{agent}-late", slow, further=("--agent-seconds", "12"))
+    trajectory = record(folder, "trajectory.json")
+    assert (trajectory["end"], trajectory["complete"], trajectory["reported_tokens"]) == ("timed_out", False, None)
+    assert trajectory["tokens"]["input"] == 100, "the gateway counted all the same"

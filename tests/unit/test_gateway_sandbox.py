@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from akarena import sandbox as registry
 from akarena.gateway import Gateway, find, forwarder
 from akarena.records.trial import Tokens
 from akarena.sandbox.base import Command, End, Limits, Mount
-from akarena.sandbox.runtime import interpreter, interpreter_mounts
+from akarena.sandbox.runtime import python_of
+from tests.contract import helpers
 from tests.services import StandIn, Turn
 
 KEY = "sk-secret-9c2e-stays-outside"
@@ -34,14 +34,12 @@ sys.exit(5)
 """
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", ["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)])
 def test_a_request_from_inside(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sandbox = registry.get(name)
-    usable = getattr(sandbox, "usable", None)
-    if usable is not None and not usable():
-        pytest.skip(f"{name} is not usable on this machine")
+    sandbox = helpers.get(name)
+    python = python_of(sandbox)
     monkeypatch.setenv("TEST_SERVICE_KEY", KEY)
-    argv = [str(interpreter()), "-I", "-S"]
+    argv = [python.path, "-I", "-S"]
     with StandIn(Turn(text="from outside")) as service:
         at = find("anthropic").at(service.url, "TEST_SERVICE_KEY")
         with Gateway(at, tmp_path / "gateway.jsonl") as gateway:
@@ -49,7 +47,7 @@ def test_a_request_from_inside(name: str, tmp_path: Path, monkeypatch: pytest.Mo
                 (*argv, "/code/forwarder.py", str(PORT), "/code/gateway.sock", *argv, "-c", AGENT),
                 {},
                 (
-                    *interpreter_mounts(),
+                    *python.mounts,
                     Mount(Path(forwarder.__file__), "/code/forwarder.py"),
                     Mount(gateway.path, "/code/gateway.sock"),
                 ),

@@ -284,9 +284,9 @@ class TestCause:
 
 
 class TestCompare:
-    def tar(self, *entries: tuple[str, bytes, int, int]) -> dict[str, str]:
+    def tar(self, *entries: tuple[str, bytes, int, float]) -> dict[str, str]:
         stream = io.BytesIO()
-        with tarfile.open(fileobj=stream, mode="w") as tar:
+        with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for name, data, mode, mtime in entries:
                 entry = tarfile.TarInfo(name)
                 entry.size, entry.mode, entry.mtime = len(data), mode, mtime
@@ -302,15 +302,15 @@ class TestCompare:
         second = self.tar(
             ("same", b"1", 0o644, 1), ("bytes", b"2", 0o644, 1), ("mode", b"", 0o755, 1), ("new", b"", 0, 1)
         )
-        lines = compare.differences(first, second)
-        assert [line.partition(":")[0] for line in lines] == ["bytes", "gone", "mode", "new"]
+        lines = compare.differences([first], [second])
+        assert [line.split(": ")[1] for line in lines] == ["bytes", "gone", "mode", "new"]
         assert lines[1].endswith("/ absent")
 
-    def test_a_time_is_a_difference(self) -> None:
-        assert compare.differences(self.tar(("a", b"", 0, 1)), self.tar(("a", b"", 0, 2)))
-
-    def test_what_docker_adds_is_none(self) -> None:
-        assert self.tar(("dev/console", b"", 0, 1), ("etc/hosts", b"", 0, 2), (".dockerenv", b"", 0, 3)) == {}
+    def test_a_part_of_a_second_and_another_layer_are_differences(self) -> None:
+        layers = [[self.tar(("a", b"", 0, time))] for time in (1, 1.5)]
+        (line,) = compare.differences(layers[0], layers[1])
+        assert re.fullmatch(r"layer 0: a: 0 0000 0:0 1 \w+ / 0 0000 0:0 1\.5 \w+", line)
+        assert compare.differences(layers[0], []) == ["1 layers / 0 layers"]
 
 
 class TestLock:

@@ -26,7 +26,12 @@ _CREDENTIALS = struct.Struct("=iII")
 
 
 class Handoff:
-    """The folder of one container: the stub, the socket and small tables of accounts."""
+    """The folder of one container: the stub, the socket and small tables of accounts.
+
+    Attributes:
+        folder: On the host.
+        tables: The file behind each path in the container.
+    """
 
     def __init__(self, folder: Path, uid: int) -> None:
         """Make it.

@@ -22,7 +22,7 @@ class DockerSandbox:
     """Runs processes in containers.
 
     Args:
-        images: The image of every role; without it nothing can run: see `with_images`.
+        images: The image of every role; without them nothing can run.
     """
 
     name = "docker"
@@ -30,10 +30,6 @@ class DockerSandbox:
     def __init__(self, images: Images | None = None) -> None:
         self._chosen = images
         self._engine = Engine()
-
-    def with_images(self, images: Images) -> DockerSandbox:
-        """Give the same sandbox with other images."""
-        return DockerSandbox(images)
 
     @property
     def images(self) -> Images:
@@ -85,7 +81,7 @@ class DockerSandbox:
         return (
             AssuranceLine("wall_seconds", hard, "the container is killed at the deadline, and when its caller dies"),
             AssuranceLine("memory_bytes", hard, memory),
-            AssuranceLine("processes", hard, "the container's pids limit"),
+            AssuranceLine("processes", hard, "the container's pids limit: the kernel refuses more, which is no end"),
             AssuranceLine("output_bytes", hard, "bounded buffers in the caller; the daemon keeps no log"),
             AssuranceLine("file_bytes", hard, "RLIMIT_FSIZE"),
             AssuranceLine("tmp_bytes", hard, "size of each tmpfs"),

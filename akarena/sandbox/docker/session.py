@@ -183,7 +183,8 @@ class Session:
 
     def _wait(self, cancel: threading.Event | None) -> None:
         """Wait for the next event, and take a request of the main process."""
-        times = [container.deadline for container in self._live() if container.deadline is not None]
+        running = [container for container in self._live() if container.killed_at is None]
+        times = [container.deadline for container in running if container.deadline is not None]
         if self._court and self._court.deadline is not None:
             times.append(self._court.deadline)
         control = self._court.socket if self._court else None

@@ -6,45 +6,46 @@ import os
 import shutil
 import socket
 import stat
+import time
 from contextlib import suppress
 
 from .kit import Plan
 
-_KERNEL = "kernel.hip"
 
 
-def leave(plan: Plan) -> str:
-    """Put something else in the place of the candidate; say what."""
-    kind = plan.act.partition(".")[2]
-    os.unlink(_KERNEL)
+def _remove(name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name)
+
+
+def leave(plan: Plan, act: str) -> str:
+    """Put something else in the place of a file that will be taken; say what."""
+    name = plan.facts["editable"][act]
+    _remove(name)
+    kind = act.partition(".")[2]
     if kind == "symlink":
-        os.symlink(plan.facts["secret"], _KERNEL)
+        os.symlink(plan.facts["secret"], name)
     elif kind == "symlink_to_process":
-        os.symlink("/proc/self/environ", _KERNEL)
+        os.symlink("/proc/self/environ", name)
     elif kind == "pipe":
-        os.mkfifo(_KERNEL)
+        os.mkfifo(name)
     elif kind == "socket":
-        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).bind(_KERNEL)
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).bind(name)
     elif kind == "folder":
-        os.mkdir(_KERNEL)
-        with open(f"{_KERNEL}/{_KERNEL}", "w") as file:
+        os.mkdir(name)
+        with open(f"{name}/{name}", "w") as file:
             file.write("int main;")
     elif kind == "device":
         # The one device that anyone may make: overlayfs marks deleted files with it.
-        os.mknod(_KERNEL, stat.S_IFCHR | 0o666, os.makedev(0, 0))
+        os.mknod(name, stat.S_IFCHR | 0o666, os.makedev(0, 0))
     elif kind == "huge":
-        with open(_KERNEL, "wb") as file:
+        with open(name, "wb") as file:
             file.truncate((2 << 30) - 1)
-    elif kind == "unreadable":
-        with open(_KERNEL, "w") as file:
-            file.write(f'#include "{plan.facts["secret"]}"\n')
-        os.chmod(_KERNEL, 0)
-    return kind
+    return f"{kind} as {name}"
 
 
 def litter(plan: Plan) -> None:
     """Leave what makes removing hard, or dangerous."""
-    os.unlink(_KERNEL)
     precious = plan.facts["precious"]
     os.symlink(precious, "a-link-to-a-folder")
     os.symlink(f"{precious}/file", "a-link-to-a-file")
@@ -71,7 +72,6 @@ def litter(plan: Plan) -> None:
 
 def nest(plan: Plan) -> int:
     """Leave folders in folders, deeper than a path may be long, than most programs recurse."""
-    os.unlink(_KERNEL)
     depth = plan.facts["depth"]
     for _ in range(depth):
         os.mkdir("d")
@@ -79,28 +79,57 @@ def nest(plan: Plan) -> int:
     return int(depth)
 
 
+_ROOM = (1 << 30) - 1
+_FILES = 6
+_PATIENCE_SECONDS = 20
+
+
+def _allocate(name: str, folder: int | None = None) -> int:
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT, 0o600, dir_fd=folder)
+    os.posix_fallocate(fd, 0, _ROOM)
+    return fd
+
+
 def fill(plan: Plan) -> None:
-    """Write into the workspace until it is stopped, or a bound is reached that is beyond what is allowed."""
-    os.unlink(_KERNEL)
-    for number in range(6):
-        fd = os.open(f"large{number}", os.O_WRONLY | os.O_CREAT, 0o600)
-        os.posix_fallocate(fd, 0, (1 << 30) - 1)
-        os.close(fd)
+    """Take 6 GiB in the workspace, then wait to be stopped."""
+    for number in range(_FILES):
+        os.close(_allocate(f"large{number}"))
+    time.sleep(_PATIENCE_SECONDS)
+
+
+def fill_hidden(plan: Plan) -> None:
+    """The same in folders that are deeper than a path may be long."""
+    folder = os.open(".", os.O_RDONLY)
+    for _ in range(20):
+        os.mkdir("d" * 250, dir_fd=folder)
+        folder = os.open("d" * 250, os.O_RDONLY, dir_fd=folder)
+    for number in range(_FILES):
+        os.close(_allocate(f"large{number}", folder))
+    time.sleep(_PATIENCE_SECONDS)
+
+
+def fill_unlinked(plan: Plan) -> None:
+    """The same in files that have no name any more."""
+    held = []
+    for number in range(_FILES):
+        held.append(_allocate(f"large{number}"))
+        os.unlink(f"large{number}")
+    time.sleep(_PATIENCE_SECONDS)
 
 
 def crowd(plan: Plan) -> None:
-    """Make files in the workspace until it is stopped, or a bound is reached that is beyond what is allowed."""
-    os.unlink(_KERNEL)
+    """Make more files than are allowed, then wait to be stopped."""
+    folder = ""
     for number in range(56_000):
         if number % 5000 == 0:
-            os.mkdir(f"folder{number}")
             folder = f"folder{number}"
+            os.mkdir(folder)
         os.close(os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CREAT, 0o600))
+    time.sleep(_PATIENCE_SECONDS)
 
 
 def flood(plan: Plan) -> None:
     """Print more than is kept, on both streams."""
-    os.unlink(_KERNEL)
     line = b"flood " * 10_000 + b"\n"
     for _ in range(600):
         os.write(1, line)

@@ -187,9 +187,9 @@ def first_to_die(plan: Plan) -> str:
 @probe("exhaust.gateway")
 def gateway(plan: Plan) -> str:
     """Hold many connections to the gateway half open, send endless heads and bodies; it must still answer."""
-    from . import http
+    from . import web
 
-    where = http.address()
+    where = web.address()
     if where is None:
         raise Stopped("there is no gateway")
     held = []
@@ -199,14 +199,14 @@ def gateway(plan: Plan) -> str:
             stream = socket.create_connection(where, 2)
             stream.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\n")
             held.append(stream)
-    large = http.exchange(http.request("POST", "/v1/messages", b"{" + b" " * (1 << 20), Content_Length=str(1 << 34)), seconds=3)
-    head = http.exchange(b"GET /v1/models HTTP/1.1\r\n" + b"X: " + b"y" * (1 << 20) + b"\r\n\r\n", seconds=3)
+    large = web.exchange(web.request("POST", "/v1/messages", b"{" + b" " * (1 << 20), Content_Length=str(1 << 34)), seconds=3)
+    head = web.exchange(b"GET /v1/models HTTP/1.1\r\n" + b"X: " + b"y" * (1 << 20) + b"\r\n\r\n", seconds=3)
     for stream in held:
         stream.close()
     answer = b""
-    while http.status(answer) != 200 and time.monotonic() < began + 15:
+    while web.status(answer) != 200 and time.monotonic() < began + 15:
         with suppress(OSError):
-            answer = http.ask(http.talk())
-    if http.status(answer) != 200 or http.status(large) == 200 or http.status(head) == 200:
-        return f"the gateway answers {http.status(answer)}, {http.status(large)}, {http.status(head)}"
-    raise Stopped(f"it answers on after {len(held)} half requests; too large: {http.status(large)}, {http.status(head)}")
+            answer = web.ask(web.talk())
+    if web.status(answer) != 200 or web.status(large) == 200 or web.status(head) == 200:
+        return f"the gateway answers {web.status(answer)}, {web.status(large)}, {web.status(head)}"
+    raise Stopped(f"it answers on after {len(held)} half requests; too large: {web.status(large)}, {web.status(head)}")

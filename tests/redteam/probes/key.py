@@ -12,7 +12,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from . import http
+from . import web
 from .calls import call
 from .kit import NotRun, Plan, Stopped, doors, nothing, probe
 
@@ -45,23 +45,23 @@ def _leaked(plan: Plan, data: bytes, what: str) -> list[str]:
 @probe("key.error_bodies")
 def error_bodies(plan: Plan) -> str:
     """The service answers some of these requests with errors and redirects that quote the key."""
-    if not http.address():
+    if not web.address():
         raise NotRun("there is no gateway")
     found = []
     for number in plan.facts["error_turns"]:
-        found += _leaked(plan, http.ask(http.talk(number)), f"answer {number}")
+        found += _leaked(plan, web.ask(web.talk(number)), f"answer {number}")
     return nothing(", ".join(found), f"{len(plan.facts['error_turns'])} answers, none with the key")
 
 
 @probe("key.echoes")
 def echoes(plan: Plan) -> str:
     """The service quotes the key in a header, in a plain answer and in a stream."""
-    if not http.address():
+    if not web.address():
         raise NotRun("there is no gateway")
     found = []
     for number in plan.facts["echo_turns"]:
         for streamed in (False, True):
-            data = http.ask(http.talk(number, stream=streamed))
+            data = web.ask(web.talk(number, stream=streamed))
             found += _leaked(plan, data, f"answer {number}{', streamed' if streamed else ''}")
     return nothing(", ".join(found), f"{2 * len(plan.facts['echo_turns'])} answers, none with the key")
 

@@ -33,8 +33,8 @@ class Plan:
     """What the caller tells the agent. No secret is in it, only how each begins.
 
     Attributes:
-        act: What this agent does.
-        names: The probes to run, in this order.
+        acts: What this agent does, in this order.
+        names: The probes to run, in this order, where that is one of the acts.
         marks: How each planted secret begins, by its kind.
         seed: How the run's seed begins.
         unseen: Names and values of unseen configurations.
@@ -43,7 +43,7 @@ class Plan:
         swept: Where secrets were found, by kind; filled inside.
     """
 
-    act: str
+    acts: tuple[str, ...]
     names: tuple[str, ...] = ()
     marks: Mapping[str, str] = field(default_factory=dict)
     seed: str = ""
@@ -56,8 +56,8 @@ class Plan:
     def load(cls, text: bytes) -> Plan:
         """Read what the caller wrote."""
         fields = json.loads(text)
-        unseen = tuple(tuple((name, value) for name, value in case) for case in fields.pop("unseen", ()))
-        lists = {name: tuple(fields.pop(name, ())) for name in ("names", "roots")}
+        unseen = tuple(tuple(zip(case["names"], case["values"], strict=True)) for case in fields.pop("unseen", ()))
+        lists = {name: tuple(fields.pop(name, ())) for name in ("acts", "names", "roots")}
         return cls(unseen=unseen, **lists, **fields)
 
 
@@ -111,9 +111,9 @@ def nothing(found: object, otherwise: str) -> str:
     raise Stopped(otherwise)
 
 
-def say(name: str, outcome: str, text: str) -> None:
+def say(name: str, outcome: str, text: str, seconds: float = 0.0) -> None:
     """Print the line of one probe."""
-    line = json.dumps({"name": name, "outcome": outcome, "seen": text[:_WORDS]}) + "\n"
+    line = json.dumps({"name": name, "outcome": outcome, "seen": text[:_WORDS], "seconds": round(seconds, 2)}) + "\n"
     os.write(1, line.encode())
 
 
@@ -138,12 +138,10 @@ def run(name: str, plan: Plan) -> None:
     with suppress(BlockingIOError):
         data = os.read(reader, 1 << 16)
     os.close(reader)
-    if data:
-        say(name, *json.loads(data))
-    elif os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSYS:
-        say(name, "stopped", "killed by SIGSYS")
-    else:
-        say(name, "broken", f"no outcome after {time.monotonic() - began:.1f} s, wait status {status}")
+    outcome, text = json.loads(data) if data else ("broken", f"no outcome, wait status {status}")
+    if not data and os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGSYS:
+        outcome, text = "stopped", "killed by SIGSYS"
+    say(name, outcome, text, time.monotonic() - began)
 
 
 def _outcome(name: str, plan: Plan) -> tuple[str, str]:

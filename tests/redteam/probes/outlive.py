@@ -17,60 +17,27 @@ from contextlib import suppress
 
 from .kit import Plan, Stopped, nothing, probe
 
-MARK = "REDTEAM_MARK"
-_SLEEP = ("sleep", "5987")
 
 
 def start(plan: Plan) -> dict[str, str]:
-    """Start one process of each kind, and say which."""
-    kinds: dict[str, Callable[[], None]] = {
-        "outlive.double_fork": _double_fork,
-        "outlive.no_descriptors": _no_descriptors,
-        "outlive.deaf": _deaf,
-        "outlive.stopped": _stopped,
-        "outlive.fork_chain": _fork_chain,
-        "outlive.timer": _timer,
-        "outlive.watcher": _watcher,
-        "outlive.connections": lambda: _connections(plan),
-        "outlive.blocked": _blocked,
-    }
-    for name, run in kinds.items():
-        if os.fork() == 0:
-            with suppress(BaseException):
-                # The environment of a process is what it was executed with.
-                code = f"from probes import outlive; outlive.live({name!r}, {plan.facts['check']!r})"
-                environment = {**os.environ, MARK: f"{plan.facts['mark']}-{name}"}
-                os.execve(sys.executable, [sys.executable, "-c", f"import sys; sys.path.insert(0, {_zip()!r}); {code}"], environment)
-            os._exit(1)
-        assert run
+    """Start one process of each kind, and say which are alive. Each has its mark among its arguments."""
+    code = "import sys; sys.path.insert(0, sys.argv[1]); from probes import outlive; outlive.live(*sys.argv[2:4])"
+    program = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    for name in KINDS:
+        arguments = (program, name, plan.facts["check"], f"{plan.facts['mark']}-{name}")
+        subprocess.Popen([sys.executable, "-c", code, *arguments], stdin=subprocess.DEVNULL)
     time.sleep(1.5)
-    alive = {name: "not started" for name in kinds}
+    lines = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-            text = file.read().decode(errors="replace")
-            for name in kinds:
-                if f"{plan.facts['mark']}-{name}\0" in text + "\0":
-                    alive[name] = "alive"
-    return alive
-
-
-def _zip() -> str:
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        with suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
+            lines.append(file.read().decode(errors="replace").split("\0"))
+    marks = {name: f"{plan.facts['mark']}-{name}" for name in KINDS}
+    return {name: "alive" if any(mark in line for line in lines) else "dead" for name, mark in marks.items()}
 
 
 def live(name: str, check: str) -> None:
     """Live as one kind, in a process that was executed for it."""
-    {
-        "outlive.double_fork": _double_fork,
-        "outlive.no_descriptors": _no_descriptors,
-        "outlive.deaf": _deaf,
-        "outlive.stopped": _stopped,
-        "outlive.fork_chain": _fork_chain,
-        "outlive.timer": _timer,
-        "outlive.watcher": _watcher,
-        "outlive.connections": lambda: _connections(Plan("", facts={"check": check})),
-        "outlive.blocked": _blocked,
-    }[name]()
+    KINDS[name](check)
 
 
 def _forever() -> None:
@@ -86,18 +53,18 @@ def _detach() -> None:
     os.chdir("/")
 
 
-def _double_fork() -> None:
+def _double_fork(check: str) -> None:
     _detach()
-    os.execvp(_SLEEP[0], _SLEEP)
+    _forever()
 
 
-def _no_descriptors() -> None:
+def _no_descriptors(check: str) -> None:
     _detach()
     os.closerange(0, 4096)
     _forever()
 
 
-def _deaf() -> None:
+def _deaf(check: str) -> None:
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         with suppress(OSError, ValueError):
             signal.signal(number, signal.SIG_IGN)
@@ -108,13 +75,13 @@ def _deaf() -> None:
         time.sleep(60)
 
 
-def _stopped() -> None:
+def _stopped(check: str) -> None:
     _detach()
     os.kill(os.getpid(), signal.SIGSTOP)
     _forever()
 
 
-def _fork_chain() -> None:
+def _fork_chain(check: str) -> None:
     """A process that is always another one: whoever looks for it is late."""
     os.setsid()
     while True:
@@ -123,14 +90,14 @@ def _fork_chain() -> None:
             os._exit(0)
 
 
-def _timer() -> None:
+def _timer(check: str) -> None:
     _detach()
     signal.signal(signal.SIGALRM, lambda *_: os.open("timer-fired", os.O_CREAT | os.O_WRONLY))
     signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
     _forever()
 
 
-def _watcher() -> None:
+def _watcher(check: str) -> None:
     """Waits for the files of later trials, in its workspace and above."""
     os.setsid()
     libc = ctypes.CDLL(None, use_errno=True)
@@ -142,7 +109,7 @@ def _watcher() -> None:
         os.read(fd, 65536)
 
 
-def _connections(plan: Plan) -> None:
+def _connections(check: str) -> None:
     """Keeps connections to the runner and requests in its queue, with descriptors of the workspace on their way."""
     os.setsid()
     held = []
@@ -151,19 +118,32 @@ def _connections(plan: Plan) -> None:
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         stream.setblocking(False)
         with suppress(OSError):
-            stream.connect(plan.facts["check"])
+            stream.connect(check)
             if held:
                 socket.send_fds(stream, [b"c"], [folder])
         held.append(stream)
     _forever()
 
 
-def _blocked() -> None:
+def _blocked(check: str) -> None:
     """Waits in the kernel for the other end of a pipe."""
     os.setsid()
     with suppress(FileExistsError):
         os.mkfifo("/tmp/blocked")
     os.open("/tmp/blocked", os.O_WRONLY)
+
+
+KINDS: dict[str, Callable[[str], None]] = {
+    "outlive.double_fork": _double_fork,
+    "outlive.no_descriptors": _no_descriptors,
+    "outlive.deaf": _deaf,
+    "outlive.stopped": _stopped,
+    "outlive.fork_chain": _fork_chain,
+    "outlive.timer": _timer,
+    "outlive.watcher": _watcher,
+    "outlive.connections": _connections,
+    "outlive.blocked": _blocked,
+}
 
 
 @probe("outlive.scheduler")

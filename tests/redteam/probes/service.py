@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from . import http
+from . import web
 from .kit import NotRun, Plan, Stopped, nothing, probe
 
 _URL = "https://example.com/x"
@@ -14,24 +14,24 @@ _NO_LENGTH = {"Content_Length": "", "Transfer_Encoding": "chunked"}
 
 def _all_refused(requests: dict[str, bytes]) -> str:
     """Send raw requests; return those that something else than the gateway answered."""
-    if not http.address():
+    if not web.address():
         raise NotRun("there is no gateway")
     passed, seen = [], set()
     for name, data in requests.items():
-        answer = http.exchange(data, seconds=5.0)
-        if answer and not http.is_refused(answer):
+        answer = web.exchange(data, seconds=5.0)
+        if answer and not web.is_refused(answer):
             passed.append(f"{name}: {answer[:60]!r}")
-        seen.add(http.status(answer) or "closed")
+        seen.add(web.status(answer) or "closed")
     return nothing(", ".join(passed), f"{len(requests)} requests, answered {', '.join(sorted(map(str, seen)))}")
 
 
 def _bodies(path: str, bodies: dict[str, dict[str, object]]) -> str:
-    base: dict[str, object] = http.talk() if path == "/v1/messages" else {"model": "standin-model"}
+    base: dict[str, object] = web.talk() if path == "/v1/messages" else {"model": "standin-model"}
     if path == "/v1/responses":
         base["input"] = "How?"
     if path == "/v1/chat/completions":
         base["messages"] = [{"role": "user", "content": "How?"}]
-    return _all_refused({name: http.request("POST", path, {**base, **body}) for name, body in bodies.items()})
+    return _all_refused({name: web.request("POST", path, {**base, **body}) for name, body in bodies.items()})
 
 
 def _tools(*tools: dict[str, object]) -> dict[str, dict[str, object]]:
@@ -155,10 +155,10 @@ def openai_paths(plan: Plan) -> str:
     names = "batches files vector_stores assistants threads containers evals realtime conversations uploads fine_tuning/jobs"
     requests = {}
     for name in names.split():
-        requests[f"GET {name}"] = http.request("GET", f"/v1/{name}")
-        requests[f"POST {name}"] = http.request("POST", f"/v1/{name}", {})
-    requests["stored response"] = http.request("GET", "/v1/responses/resp_1")
-    requests["compact"] = http.request("POST", "/v1/responses/compact", {})
+        requests[f"GET {name}"] = web.request("GET", f"/v1/{name}")
+        requests[f"POST {name}"] = web.request("POST", f"/v1/{name}", {})
+    requests["stored response"] = web.request("GET", "/v1/responses/resp_1")
+    requests["compact"] = web.request("POST", "/v1/responses/compact", {})
     return _all_refused(requests)
 
 
@@ -166,12 +166,12 @@ def openai_paths(plan: Plan) -> str:
 def paths(plan: Plan) -> str:
     names = "messages/batches files skills organizations complete models/../files messages/../files messages%2f..%2ffiles"
     names += " %6dessages messages/ messages;x=1 messages/./ MESSAGES messages#/v1/files files?beta=true"
-    requests = {name: http.request("GET", f"/v1/{name}") for name in names.split()}
-    requests |= {f"posted {name}": http.request("POST", f"/v1/{name}", http.talk()) for name in names.split()}
+    requests = {name: web.request("GET", f"/v1/{name}") for name in names.split()}
+    requests |= {f"posted {name}": web.request("POST", f"/v1/{name}", web.talk()) for name in names.split()}
     for target in ("//v1/messages", "/v1//messages", "/./v1/messages", "/x/../v1/messages", "*", "/"):
-        requests[target] = http.request("POST", target, http.talk())
+        requests[target] = web.request("POST", target, web.talk())
     for method in ("DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND"):
-        requests[method] = http.request(method, "/v1/messages")
+        requests[method] = web.request(method, "/v1/messages")
     return _all_refused(requests)
 
 
@@ -179,7 +179,7 @@ def paths(plan: Plan) -> str:
 def disguises(plan: Plan) -> str:
     """Forbidden fields in bodies that two parsers could read differently."""
     tool = '[{"type":"web_search_20250305","name":"web_search"}]'
-    plain = json.dumps(http.talk())[:-1]
+    plain = json.dumps(web.talk())[:-1]
     bodies = {
         "twice": f'{plain},"tools":[],"tools":{tool}}}'.encode(),
         "twice, reversed": f'{plain},"tools":{tool},"tools":[]}}'.encode(),
@@ -193,18 +193,18 @@ def disguises(plan: Plan) -> str:
         "case": f'{plain},"Tools":{tool}}}'.encode(),
         "lone surrogate": f'{plain},"system":"\\ud800","tools":{tool}}}'.encode(),
     }
-    requests = {name: http.request("POST", "/v1/messages", body) for name, body in bodies.items()}
+    requests = {name: web.request("POST", "/v1/messages", body) for name, body in bodies.items()}
     packed = gzip.compress(f'{plain},"tools":{tool}}}'.encode())
-    requests["gzip"] = http.request("POST", "/v1/messages", packed, Content_Encoding="gzip")
-    requests["deflate"] = http.request("POST", "/v1/messages", packed, Content_Encoding="deflate")
+    requests["gzip"] = web.request("POST", "/v1/messages", packed, Content_Encoding="gzip")
+    requests["deflate"] = web.request("POST", "/v1/messages", packed, Content_Encoding="deflate")
     return _all_refused(requests)
 
 
 @probe("gateway.connect")
 def connect(plan: Plan) -> str:
     targets = (f"127.0.0.1:{plan.facts['port']}", "example.com:443", "169.254.169.254:80", f"[::1]:{plan.facts['port']}")
-    requests = {target: http.request("CONNECT", target, Host=target) for target in targets}
-    requests["CONNECT without a port"] = http.request("CONNECT", "example.com")
+    requests = {target: web.request("CONNECT", target, Host=target) for target in targets}
+    requests["CONNECT without a port"] = web.request("CONNECT", "example.com")
     return _all_refused(requests)
 
 
@@ -222,7 +222,7 @@ def absolute_uri(plan: Plan) -> str:
         "gopher://127.0.0.1/",
     )
     return _all_refused(
-        {f"{method} {target}": http.request(method, target, http.talk() if method == "POST" else None)
+        {f"{method} {target}": web.request(method, target, web.talk() if method == "POST" else None)
          for target in targets for method in ("GET", "POST")}
     )
 
@@ -232,9 +232,9 @@ def upgrade(plan: Plan) -> str:
     socket = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Key": "eA==", "Sec_WebSocket_Version": "13"}
     h2c = {"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2_Settings": "AAMAAABkAAQAAP__"}
     requests = {
-        "websocket": http.request("GET", "/v1/models", **socket),
-        "realtime": http.request("GET", "/v1/realtime?model=x", **socket),
-        "h2c": http.request("POST", "/v1/messages", http.talk(), **h2c),
+        "websocket": web.request("GET", "/v1/models", **socket),
+        "realtime": web.request("GET", "/v1/realtime?model=x", **socket),
+        "h2c": web.request("POST", "/v1/messages", web.talk(), **h2c),
         "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0",
         "TLS": b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00",
     }
@@ -244,10 +244,10 @@ def upgrade(plan: Plan) -> str:
 @probe("gateway.smuggling")
 def smuggling(plan: Plan) -> str:
     """One request that two parsers take for another number of requests. The hidden one asks for what the service lists."""
-    if not http.address():
+    if not web.address():
         raise NotRun("there is no gateway")
     hidden = b"GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n"
-    body = json.dumps(http.talk()).encode()
+    body = json.dumps(web.talk()).encode()
     head = b"POST /v1/messages HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     length = b"Content-Length: %d\r\n"
@@ -270,18 +270,18 @@ def smuggling(plan: Plan) -> str:
     }
     passed, seen = [], set()
     for name, data in attempts.items():
-        answer = http.exchange(data, seconds=0.7)
+        answer = web.exchange(data, seconds=0.7)
         # The service's own words for a path that it does not know.
         if b"no such path" in answer:
             passed.append(name)
-        seen.add(http.status(answer) or "closed")
+        seen.add(web.status(answer) or "closed")
     return nothing(", ".join(passed), f"{len(attempts)} forms, answered {', '.join(sorted(map(str, seen)))}")
 
 
 @probe("gateway.headers")
 def headers(plan: Plan) -> str:
     """Headers that the service could act on. What arrives there is looked at from outside."""
-    if not http.address():
+    if not web.address():
         raise NotRun("there is no gateway")
     betas = "mcp-client-2025-11-20,files-api-2025-04-14,code-execution-2025-08-25,web-fetch-2025-09-10,skills-2025-10-02"
     given = {
@@ -297,8 +297,8 @@ def headers(plan: Plan) -> str:
         "Host": "example.com",
         "Expect": "100-continue",
     }
-    answer = http.ask(http.talk(), **given)
-    injected = http.exchange(http.request("GET", "/v1/models?limit=1\r\nX-Injected: 1"), seconds=2.0)
-    if http.status(answer) not in (200, 100) or http.status(injected) == 200:
+    answer = web.ask(web.talk(), **given)
+    injected = web.exchange(web.request("GET", "/v1/models?limit=1\r\nX-Injected: 1"), seconds=2.0)
+    if web.status(answer) not in (200, 100) or web.status(injected) == 200:
         return f"answered {answer[:100]!r}, {injected[:100]!r}"
     raise Stopped("the request passes with the gateway's own headers alone")
