@@ -6,7 +6,6 @@ The output of an agent is hostile: nothing here raises on any bytes, and everyth
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -47,7 +46,8 @@ def count(value: Any) -> int:
 
 def dollars(value: Any) -> Cost | None:
     """Give a cost that the agent reported; None for anything that is no amount."""
-    if type(value) not in (int, float) or not math.isfinite(value) or not 0 <= value < 1e6:
+    # No comparison holds for NaN.
+    if type(value) not in (int, float) or not 0 <= value < 1e6:
         return None
     return Cost(usd=float(value), source=CostSource.REPORTED)
 

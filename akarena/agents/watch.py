@@ -38,8 +38,7 @@ class WorkspaceWatch:
         self._cancel = cancel
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        # Where less is free from the start, half of that is left to everything else.
-        self._reserve_bytes = min(_RESERVE_BYTES, shutil.disk_usage(workspace).free // 2)
+        self._reserve_bytes = _reserve(shutil.disk_usage(workspace).free)
         self.fault = ""
 
     def __enter__(self) -> WorkspaceWatch:
@@ -72,6 +71,11 @@ class WorkspaceWatch:
                 return
 
 
+def _reserve(free_bytes: int) -> int:
+    """Say how much of a disk is left to everything else: half, where little is free from the start."""
+    return min(_RESERVE_BYTES, free_bytes // 2)
+
+
 @dataclass
 class Usage:
     """What lies in a folder.
@@ -80,7 +84,7 @@ class Usage:
         size: Bytes on the disk.
         files: Files and folders.
         too_deep: Whether folders are nested deeper than is looked at.
-        closed: Folders that can't be read, so that what is in them is not counted. None where the caller is root.
+        closed: Folders that can't be read, so that what is in them is not counted. Root can read all.
     """
 
     size: int = 0

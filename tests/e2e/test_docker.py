@@ -27,8 +27,8 @@ def left_of(pid: int) -> list[str]:
     try:
         containers = client.containers.list(all=True, filters={"label": OWNER}, ignore_removed=True)
         volumes = client.volumes.list(filters={"label": OWNER})
-        labelled = [(one.name, one.labels) for one in containers]
-        labelled += [(one.name, one.attrs["Labels"]) for one in volumes]
+        labelled = [(str(one.name), one.labels) for one in containers]
+        labelled += [(str(one.name), one.attrs["Labels"]) for one in volumes]
         return [name for name, labels in labelled if labels[OWNER].split(":")[2] == str(pid)]
     finally:
         client.close()

@@ -22,7 +22,7 @@ class Where(StrEnum):
     LEFT = "left"
     """A process that one trial leaves, looked for from outside."""
     DIRECT = "direct"
-    """Run in the sandbox without the command line, with a lower limit than agents have."""
+    """Tried without the command line, with a lower limit than agents have."""
 
 
 @dataclass(frozen=True)
@@ -215,12 +215,6 @@ ESCAPES: tuple[Escape, ...] = (
         ("privilege.terminal", "putting characters into a terminal", f"{_SECCOMP}; a session without terminal"),
         ("privilege.chroot", "the classical escape from a changed root", _SECCOMP),
     ),
-    Escape(
-        "privilege.own_set_id",
-        "a set-id program of its own in the workspace",
-        "`nosuid` mount",
-        docker="no-new-privileges; mode and owner are gone when the runner takes the folder back",
-    ),
     *_many(
         _LEFT,
         ("outlive.double_fork", "a daemon in the usual way", _PIDNS),
@@ -261,18 +255,20 @@ ESCAPES: tuple[Escape, ...] = (
     Escape(
         "exhaust.first_to_die",
         "asking the kernel to spare it when the machine's memory runs out",
-        "the score was set with the right to forbid its lowering",
+        "",
+        docker="the daemon sets the score with the right to forbid its lowering",
+        open={BUBBLEWRAP: "set without that right, so the agent can take it back"},
     ),
     *_many(
         _TRIAL,
         ("exhaust.workspace", "6 GiB in the workspace", "the runner's watch ends the agent over 2 GiB"),
         ("exhaust.hidden", "the same in folders deeper than a path may be long", "the watch goes from folder to folder, not by paths"),
-        ("exhaust.unlinked", "the same in open files without a name", "the watch looks at open files too"),
-        ("exhaust.inodes", "56000 files in the workspace", "the runner's watch ends the agent over 50000"),
         ("exhaust.output", "72 MB of output", "bounded buffers: head and tail are kept"),
     ),
     *_many(
         Where.DIRECT,
+        ("exhaust.inodes", "many small files in the workspace", "the runner's watch ends the agent over 50000"),
+        ("exhaust.unlinked", "open files without a name in the workspace", "the runner's watch ends the agent when the disk is nearly full"),
         ("exhaust.memory", "more memory than allowed, in several processes", "the launcher's watch, `memory.max` where there is one", "the container's memory limit"),
     ),
 )

@@ -16,6 +16,7 @@ from types import TracebackType
 import psutil
 
 KINDS = ("host", "oracle", "tolerances", "solution", "run", "other", "earlier", "key")
+_CAP_SYS_RESOURCE = 1 << 24
 _WATCHED = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/dev/mqueue")
 
 
@@ -122,6 +123,17 @@ def marked(mark: str) -> set[str]:
             texts: Iterable[str] = [*process.cmdline(), *process.environ().values()]
             found |= {text for text in texts if text.startswith(f"{mark}-outlive.")}
     return found
+
+
+def daemon_has_resources() -> bool:
+    """Say whether Docker's daemon has CAP_SYS_RESOURCE, as it usually has; True where it can't be seen."""
+    daemons = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "dockerd"]
+    for process in daemons:
+        with suppress(OSError):
+            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            held = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
+            return bool(held & _CAP_SYS_RESOURCE)
+    return True
 
 
 def plant_precious(folder: Path) -> dict[str, tuple[int, int, int]]:

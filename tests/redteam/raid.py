@@ -39,8 +39,6 @@ _TRIALS = (
     ("candidate.huge", "cleanup.nested"),
     ("exhaust.workspace",),
     ("exhaust.hidden",),
-    ("exhaust.unlinked",),
-    ("exhaust.inodes",),
     ("exhaust.output",),
 )
 """What the agent of each trial does. A task can name four files, of which the first is left out."""
@@ -189,6 +187,7 @@ class _Scene:
                 "precious": str(self.precious),
                 "mark": self.mark,
                 "hidden": self._hidden(),
+                "may_forbid": self.sandbox != catalogue.DOCKER or host.daemon_has_resources(),
                 **self.other.facts("other"),
                 **self.earlier.facts("earlier"),
             },

@@ -200,7 +200,9 @@ def evaluate(cli: Cli, agent: str, run_id: str, *script: Turn, further: tuple[st
 
 def call(agent: str, text: str) -> ToolCall:
     tool, argument = TOOLS[agent]
-    return ToolCall(tool, {argument: text})
+    # Codex goes on after a few seconds of a command, unless it is told to wait.
+    patience = {"yield_time_ms": 30_000} if agent == "codex" else {}
+    return ToolCall(tool, {argument: text, **patience})
 
 
 @agents
@@ -230,18 +232,18 @@ def test_it_solves_a_task(agent: str, cli: Cli) -> None:
     assert cost is None if agent == "codex" else (cost["source"] == "reported" and cost["usd"] > 0)
 
 
-@agents
-def test_a_key_that_the_service_refuses(agent: str, cli: Cli) -> None:
-    folder, _ = evaluate(cli, agent, f"{agent}-refused", Turn(status=401, error="bad key"))
+@pytest.mark.parametrize(("agent", "status"), [("claude", 403), ("codex", 401)])
+def test_a_key_that_the_service_refuses(agent: str, status: int, cli: Cli) -> None:
+    folder, _ = evaluate(cli, agent, f"{agent}-refused", Turn(status=status, error="bad key"))
     trajectory, trial = record(folder, "trajectory.json"), record(folder, "trial.json")
     assert (trajectory["end"], trial["status"], trial["agent_end"]) == ("refused", "unchanged", "refused")
-    assert "401" in trajectory["detail"]
+    assert str(status) in trajectory["detail"]
 
 
 @agents
 def test_an_agent_whose_time_is_up(agent: str, cli: Cli) -> None:
     slow = Turn(text="I wait.", calls=(call(agent, "sleep 300"),))
-    folder, _ = evaluate(cli, agent, f"{agent}-late", slow, further=("--agent-seconds", "12"))
+    folder, _ = evaluate(cli, agent, f"{agent}-late", slow, further=("--agent-seconds", "8"))
     trajectory = record(folder, "trajectory.json")
     assert (trajectory["end"], trajectory["complete"], trajectory["reported_tokens"]) == ("timed_out", False, None)
     assert trajectory["tokens"]["input"] == 100, "the gateway counted all the same"

@@ -227,6 +227,13 @@ def test_a_stream_that_is_repeated_counts_once(make: Callable[[], Parser], event
     assert short(read(make(), *events, *events).steps()) == short(read(make(), *events).steps())
 
 
+def test_the_first_result_of_a_call_is_its_result_and_a_result_without_a_call_is_none() -> None:
+    use, back = claude_call("t1")
+    other = json.loads(json.dumps(back).replace("built", "forged"))
+    alone = json.loads(json.dumps(back).replace("t1", "t9"))
+    assert [step.result for step in read(ClaudeParser(), alone, use, back, other).steps()] == ["built"]
+
+
 BAD: list[Any] = [None, True, 1, -1, 1.5, "x", "", [], [1, None, [2]], {}, {"type": "text"}, [{"type": "text"}]]
 
 

@@ -108,26 +108,6 @@ def fill_hidden(plan: Plan) -> None:
     time.sleep(_PATIENCE_SECONDS)
 
 
-def fill_unlinked(plan: Plan) -> None:
-    """The same in files that have no name any more."""
-    held = []
-    for number in range(_FILES):
-        held.append(_allocate(f"large{number}"))
-        os.unlink(f"large{number}")
-    time.sleep(_PATIENCE_SECONDS)
-
-
-def crowd(plan: Plan) -> None:
-    """Make more files than are allowed, then wait to be stopped."""
-    folder = ""
-    for number in range(56_000):
-        if number % 5000 == 0:
-            folder = f"folder{number}"
-            os.mkdir(folder)
-        os.close(os.open(f"{folder}/{number}", os.O_WRONLY | os.O_CREAT, 0o600))
-    time.sleep(_PATIENCE_SECONDS)
-
-
 def flood(plan: Plan) -> None:
     """Print more than is kept, on both streams."""
     line = b"flood " * 10_000 + b"\n"

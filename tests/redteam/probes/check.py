@@ -146,4 +146,4 @@ def never_reads(plan: Plan) -> str:
         stream.close()
     if not _is_answer(answer):
         return f"no answer any more: {answer[:100]!r}"
-    raise Stopped(f"answered after {time.monotonic() - began:.1f} s: a silent connection has 10 s")
+    raise Stopped(f"answered after {time.monotonic() - began:.1f} s")

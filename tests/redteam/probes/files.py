@@ -16,6 +16,7 @@ _MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 1, 32, 4096, 16384, 1 
 _MNT_DETACH = 2
 _AT_FDCWD = -100
 _OPEN_TREE_CLONE = 1
+_RUNNERS = ("akarena-work-", "akarena-agent-", "akarena-gateway-", "akarena-check-", "akarena-docker-")
 
 
 def _read(path: str) -> str:
@@ -261,9 +262,8 @@ def kernel_log(plan: Plan) -> str:
 @probe("files.traces")
 def traces(plan: Plan) -> str:
     """What the caller has beside the workspace: its other folders lie next to it on the host."""
-    names = [name for name in os.listdir("..") if name.startswith("akarena-")]
-    names += [name for folder in ("/tmp", "/var/tmp") if os.path.isdir(folder) for name in os.listdir(folder)]
-    names = [name for name in names if name.startswith("akarena-")]
+    folders = [folder for folder in ("..", "/tmp", "/var/tmp") if os.path.isdir(folder)]
+    names = [name for folder in folders for name in os.listdir(folder) if name.startswith(_RUNNERS)]
     if not os.path.samefile("..", "/") and not plan.roots:
         raise NotRun("the workspace does not lie in the root")
     if names:

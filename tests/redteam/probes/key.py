@@ -39,7 +39,7 @@ def files(plan: Plan) -> str:
 
 
 def _leaked(plan: Plan, data: bytes, what: str) -> list[str]:
-    return [what] if re.search(rb"%s-[0-9a-f]" % plan.marks["key"].encode(), data) else []
+    return [what] if re.search(rb"%s-[0-9a-f]{16}" % plan.marks["key"].encode(), data) else []
 
 
 @probe("key.error_bodies")

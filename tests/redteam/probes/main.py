@@ -49,8 +49,6 @@ ACTS: dict[str, Callable[[Plan], object]] = {
     "cleanup.nested": candidate.nest,
     "exhaust.workspace": candidate.fill,
     "exhaust.hidden": candidate.fill_hidden,
-    "exhaust.unlinked": candidate.fill_unlinked,
-    "exhaust.inodes": candidate.crowd,
     "exhaust.output": candidate.flood,
 }
 HELD: list[object] = []

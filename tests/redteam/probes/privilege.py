@@ -232,23 +232,19 @@ def set_id_programs(plan: Plan) -> str:
     }
     if not programs:
         raise NotRun("the image has no set-id program")
-    raised, watched = [], 0
+    started = {}
     for program in sorted(programs):
         pid, terminal = pty.fork()
         if pid == 0:
             with suppress(OSError):
                 os.execv(program, [program])
             os._exit(127)
-        end = time.monotonic() + 0.15
-        while time.monotonic() < end:
-            with suppress(OSError), open(f"/proc/{pid}/status") as file:
-                rows = {line.split(":")[0]: line.split()[1:] for line in file}
-                watched += 1
-                for kind, own in (("Uid", os.getuid()), ("Gid", os.getgid())):
-                    if rows.get(kind, [str(own)])[1:2] not in ([], [str(own)]) and program not in raised:
-                        raised.append(program)
-                if int(rows.get("CapEff", ["0"])[0], 16) and os.geteuid():
-                    raised.append(f"{program} with capabilities")
+        started[pid] = (program, terminal)
+    raised: set[str] = set()
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        raised |= {program for pid, (program, _) in started.items() if _is_raised(pid)}
+    for pid, (_, terminal) in started.items():
         with suppress(OSError):
             os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -256,15 +252,18 @@ def set_id_programs(plan: Plan) -> str:
     with open("/proc/self/status") as file:
         locked = "NoNewPrivs:\t1\n" in file.read()
     if not locked:
-        raised.append("new privileges are allowed")
-    return nothing(", ".join(raised), f"{len(programs)} programs, all as this user; no new privileges")
+        raised.add("new privileges are allowed")
+    return nothing(", ".join(sorted(raised)), f"{len(programs)} programs, all as this user; no new privileges")
 
 
-@probe("privilege.own_set_id")
-def own_set_id(plan: Plan) -> str:
-    """A set-id shell that is left in the workspace would work for whoever finds it, were the mount not `nosuid`."""
-    flags = os.statvfs(".").f_flag
-    return nothing("" if flags & os.ST_NOSUID else "set-id works in the workspace", "the workspace is mounted nosuid, nodev")
+def _is_raised(pid: int) -> bool:
+    with suppress(OSError), open(f"/proc/{pid}/status") as file:
+        rows = {line.split(":")[0]: line.split()[1:] for line in file}
+        users = rows.get("Uid", []) + rows.get("Gid", [])
+        if any(int(user) not in (os.getuid(), os.getgid()) for user in users):
+            return True
+        return bool(os.geteuid() and int(rows.get("CapEff", ["0"])[0], 16))
+    return False
 
 
 @probe("privilege.terminal")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import signal
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -35,8 +35,6 @@ def leave(plan: Plan) -> list[object]:
         held.append(call("mq_open", name.encode(), os.O_RDWR | os.O_CREAT, 0o666, ctypes.c_char_p(None)))
     with suppress(OSError):
         call("add_key", b"user", name.encode(), secret.encode(), len(secret), -4)
-    import socket
-
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind("\0" + name)
     listener.listen()
@@ -141,7 +139,5 @@ def signals(plan: Plan) -> str:
         "priority": lambda: os.getpriority(os.PRIO_PROCESS, pid),
         "affinity": lambda: os.sched_getaffinity(pid),
         "/proc": lambda: os.listdir(f"/proc/{pid}/task"),
-        "queue": lambda: os.getsid(pid),
     }
-    assert signal.SIGKILL
     return doors(actions, errno.ESRCH, errno.ENOENT)

@@ -1,0 +1,32 @@
+"""The red-team agent in the bubblewrap sandbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.redteam import raid as raids
+from tests.redteam import verdicts
+from tests.redteam.catalogue import BUBBLEWRAP
+from tests.redteam.raid import Raid
+
+
+@pytest.fixture(scope="module")
+def raid(tmp_path_factory: pytest.TempPathFactory) -> Raid:
+    return raids.carry_out(BUBBLEWRAP, tmp_path_factory.mktemp("raid"))
+
+
+@pytest.mark.parametrize("name", verdicts.parameters(BUBBLEWRAP))
+def test_an_escape_is_stopped(raid: Raid, name: str) -> None:
+    verdicts.check(raid, name)
+
+
+def test_every_probe_ran(raid: Raid) -> None:
+    verdicts.check_every_probe_ran(raid)
+
+
+def test_nothing_is_left_on_the_host(raid: Raid) -> None:
+    verdicts.check_host(raid)
+
+
+def test_the_records_are_whole(raid: Raid) -> None:
+    verdicts.check_records(raid)
