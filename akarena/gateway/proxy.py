@@ -269,7 +269,6 @@ class Proxy:
         if not entry.complete:
             entry.detail = "the stream ended before its last event"
 
-
     async def _send(self, answer: web.StreamResponse, piece: bytes, entry: Entry) -> None:
         if not piece:
             return

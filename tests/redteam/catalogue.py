@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 BUBBLEWRAP, DOCKER = "bubblewrap", "docker"
@@ -85,7 +85,7 @@ def _many(where: Where, *rows: tuple[str, str, str] | tuple[str, str, str, str])
 
 
 def _shown(where: Where, *rows: tuple[str, str, str] | tuple[str, str, str, str]) -> tuple[Escape, ...]:
-    return tuple(Escape(row[0], row[1], row[2], where, *row[3:], self_test=True) for row in rows)
+    return tuple(replace(escape, self_test=True) for escape in _many(where, *rows))
 
 
 ESCAPES: tuple[Escape, ...] = (
@@ -100,7 +100,11 @@ ESCAPES: tuple[Escape, ...] = (
         ("network.families", "16 unusual socket families: Bluetooth, CAN, TIPC, kernel crypto, XDP ...", _SECCOMP),
         ("network.interfaces", "netlink: a new interface, address or route; a tunnel device", _CAPS),
         ("network.engines", "sockets of container engines, D-Bus, systemd", _MOUNTS, _IMAGE),
-        ("network.raw_gateway", "descriptors sent to the gateway's socket, to live on there", "the gateway reads bytes alone"),
+        (
+            "network.raw_gateway",
+            "descriptors sent to the gateway's socket, to live on there",
+            "the gateway reads bytes alone",
+        ),
     ),
     *_shown(
         _IN,
@@ -119,11 +123,19 @@ ESCAPES: tuple[Escape, ...] = (
         ("service.remote_mcp", "MCP servers that the service would call", _ALLOW),
         ("service.files", "documents and pictures by address or file id, in nested content too", _ALLOW),
         ("service.containers", "containers with skills, dearer service", _ALLOW),
-        ("service.disguises", "forbidden fields twice, escaped, in other encodings, compressed", "strict JSON, written anew"),
+        (
+            "service.disguises",
+            "forbidden fields twice, escaped, in other encodings, compressed",
+            "strict JSON, written anew",
+        ),
     ),
     *_many(
         _IN,
-        ("gateway.headers", "foreign keys, cookies, forwarding headers, beta features, injected headers", "headers are made anew"),
+        (
+            "gateway.headers",
+            "foreign keys, cookies, forwarding headers, beta features, injected headers",
+            "headers are made anew",
+        ),
     ),
     *_many(
         _NEAR,
@@ -137,19 +149,36 @@ ESCAPES: tuple[Escape, ...] = (
     *_shown(
         _IN,
         ("key.environment", "the environment of every process", "the key is in the gateway's process alone"),
-        ("key.processes", "arguments and memory of every process, the forwarder's too", "the forwarder carries bytes and holds no secret"),
+        (
+            "key.processes",
+            "arguments and memory of every process, the forwarder's too",
+            "the forwarder carries bytes and holds no secret",
+        ),
         ("key.files", "every file that can be read", "the key is in no file"),
-        ("key.error_bodies", "errors, redirects and rubbish of the service that quote the key", "such answers are replaced, or the key taken out"),
+        (
+            "key.error_bodies",
+            "errors, redirects and rubbish of the service that quote the key",
+            "such answers are replaced, or the key taken out",
+        ),
         ("key.echoes", "headers, answers and streams of the service that quote the key", "the key is taken out"),
     ),
     *_many(
         _IN,
-        ("key.peer", "who listens on the gateway's socket: number and descriptor of the process", _PIDNS.partition(":")[0]),
+        (
+            "key.peer",
+            "who listens on the gateway's socket: number and descriptor of the process",
+            _PIDNS.partition(":")[0],
+        ),
         ("key.core_dump", "a core dump", "core files of size 0"),
     ),
     *_shown(
         _IN,
-        ("files.by_path", "a secret file by its path, through `/proc/1/root`, from above the workspace", _MOUNTS, _IMAGE),
+        (
+            "files.by_path",
+            "a secret file by its path, through `/proc/1/root`, from above the workspace",
+            _MOUNTS,
+            _IMAGE,
+        ),
         ("files.secrets", "the same secret in anything that can be read", _MOUNTS, _IMAGE),
         ("files.traces", "the runner's other folders, beside the workspace", _MOUNTS, _IMAGE),
     ),
@@ -157,12 +186,21 @@ ESCAPES: tuple[Escape, ...] = (
         _IN,
         ("files.mount", "19 ways to mount, bind, remount, unmount, change the root", _SECCOMP),
         ("files.handles", "`open_by_handle_at` on the workspace's file system", _SECCOMP),
-        ("files.processes", "roots and open files of other processes in `/proc`", "one root for all; no descriptor is inherited"),
+        (
+            "files.processes",
+            "roots and open files of other processes in `/proc`",
+            "one root for all; no descriptor is inherited",
+        ),
         ("files.read_only", "writing to the root, the system, the runner's files", "read-only mounts", _IMAGE),
         ("files.hard_links", "hard links to files outside the workspace", "links do not cross mounts"),
         ("files.make_devices", "making device nodes", _CAPS),
         ("files.devices", "memory, disks, KVM, FUSE, tunnels, input in `/dev`", "a minimal `/dev`"),
-        ("files.kernel", "kernel memory and log; writing to `/proc/sys`, `sysrq`, identity maps", "an unprivileged user", "masked and read-only `/proc`"),
+        (
+            "files.kernel",
+            "kernel memory and log; writing to `/proc/sys`, `sysrq`, identity maps",
+            "an unprivileged user",
+            "masked and read-only `/proc`",
+        ),
         ("files.kernel_log", "the kernel's log by system call", _SECCOMP),
     ),
     *_many(
@@ -174,7 +212,11 @@ ESCAPES: tuple[Escape, ...] = (
         ("candidate.folder", "a folder with a file of the same name", _TAKE),
         ("candidate.device", "a device node of the one kind that anyone may make", _TAKE),
         ("candidate.huge", "a sparse file of 2 GiB", "at most 1 MiB is taken"),
-        ("cleanup.litter", "links to a folder of the host, closed folders, strange names, set-id files, attributes, sparse files", "removed without following links"),
+        (
+            "cleanup.litter",
+            "links to a folder of the host, closed folders, strange names, set-id files, attributes, sparse files",
+            "removed without following links",
+        ),
         ("cleanup.nested", "folders nested deeper than paths and recursion reach", "removed step by step"),
     ),
     *_shown(
@@ -182,14 +224,24 @@ ESCAPES: tuple[Escape, ...] = (
         ("judge.oracle", "the oracle's source", _MOUNTS, _IMAGE),
         ("judge.tolerances", "`task.toml` with tolerances and spaces", _MOUNTS, _IMAGE),
         ("judge.solution", "the task's own solution", _MOUNTS, _IMAGE),
-        ("judge.seed", "the run's seed, in files, environments, memory", "in the runner's memory and state folder alone"),
+        (
+            "judge.seed",
+            "the run's seed, in files, environments, memory",
+            "in the runner's memory and state folder alone",
+        ),
         ("judge.unseen", "the unseen configurations", "drawn for the judge alone"),
         ("judge.paths", "tasks, runs, state and checkout by their paths", _MOUNTS, _IMAGE),
     ),
-    *_many(_IN, ("judge.random", "setting the kernel's random generator", "an unprivileged user", "read-only `/proc/sys`")),
+    *_many(
+        _IN, ("judge.random", "setting the kernel's random generator", "an unprivileged user", "read-only `/proc/sys`")
+    ),
     *_shown(
         _IN,
-        ("trials.concurrent", "message queues, semaphores, shared memory, sockets, ports, files of a trial at the same time", "namespaces and tmpfs of its own"),
+        (
+            "trials.concurrent",
+            "message queues, semaphores, shared memory, sockets, ports, files of a trial at the same time",
+            "namespaces and tmpfs of its own",
+        ),
         ("trials.concurrent_files", "the workspace and temporary files of that trial", _MOUNTS, _IMAGE),
         ("trials.earlier", "the same of the trial before", "namespaces and tmpfs end with the agent"),
         ("trials.earlier_files", "files of the trial before", "tmpfs and workspace end with the agent"),
@@ -206,12 +258,21 @@ ESCAPES: tuple[Escape, ...] = (
         ("privilege.setns", "namespaces of other processes", _SECCOMP),
         ("privilege.ptrace", "tracing other processes, init too", _SECCOMP),
         ("privilege.memory", "memory and descriptors of other processes by system call", _SECCOMP),
-        ("privilege.kernel_code", "modules, kexec, BPF, perf, userfaultfd, fanotify, io_uring, secret memory", _SECCOMP),
+        (
+            "privilege.kernel_code",
+            "modules, kexec, BPF, perf, userfaultfd, fanotify, io_uring, secret memory",
+            _SECCOMP,
+        ),
         ("privilege.machine", "host name, clocks, reboot, swap, accounting, quotas, ports", _SECCOMP),
         ("privilege.personality", "other personalities", _SECCOMP),
         ("privilege.other_calls", "system calls of the 32-bit and x32 tables", f"{_SECCOMP}: kills", _SECCOMP),
         ("privilege.capabilities", "raising capabilities, file capabilities, another user", _CAPS),
-        ("privilege.set_id_programs", "every set-id program of the system", "no-new-privileges, `nosuid`", "no-new-privileges"),
+        (
+            "privilege.set_id_programs",
+            "every set-id program of the system",
+            "no-new-privileges, `nosuid`",
+            "no-new-privileges",
+        ),
         ("privilege.terminal", "putting characters into a terminal", f"{_SECCOMP}; a session without terminal"),
         ("privilege.chroot", "the classical escape from a changed root", _SECCOMP),
     ),
@@ -224,7 +285,11 @@ ESCAPES: tuple[Escape, ...] = (
         ("outlive.fork_chain", "one that forks on and on, each time another process", _PIDNS),
         ("outlive.timer", "one that a timer wakes", _PIDNS),
         ("outlive.watcher", "one that watches for files of later trials", _PIDNS),
-        ("outlive.connections", "one with open requests to the runner, descriptors of the workspace on their way", f"{_PIDNS}; the server is closed then"),
+        (
+            "outlive.connections",
+            "one with open requests to the runner, descriptors of the workspace on their way",
+            f"{_PIDNS}; the server is closed then",
+        ),
         ("outlive.blocked", "one that waits inside the kernel", _PIDNS),
     ),
     *_many(
@@ -235,6 +300,7 @@ ESCAPES: tuple[Escape, ...] = (
     *_many(
         _IN,
         ("check.links", "the file to judge as a link to a secret or to the runner's environment, or as a pipe", _TAKE),
+        ("check.race", "the file to judge, a link at one moment and none at the next", _TAKE),
         ("check.malformed", "malformed and endless requests", "one byte is read"),
         ("check.descriptors", "descriptors sent along", "none are received"),
         ("check.never_reads", "connections that never ask or never read", "10 s for a request, one at a time"),
@@ -250,7 +316,11 @@ ESCAPES: tuple[Escape, ...] = (
         ("exhaust.tmpfs", "filling `/tmp`", "size of each tmpfs"),
         ("exhaust.shared_memory", "memory that belongs to no process", f"{_SECCOMP}; `RLIMIT_MSGQUEUE`"),
         ("exhaust.priority", "real-time priority, priority over others", _CAPS),
-        ("exhaust.gateway", "300 half requests, endless heads and bodies to the gateway", "limits of time, size and number"),
+        (
+            "exhaust.gateway",
+            "300 half requests, endless heads and bodies to the gateway",
+            "limits of time, size and number",
+        ),
     ),
     Escape(
         "exhaust.first_to_die",
@@ -262,38 +332,33 @@ ESCAPES: tuple[Escape, ...] = (
     *_many(
         _TRIAL,
         ("exhaust.workspace", "6 GiB in the workspace", "the runner's watch ends the agent over 2 GiB"),
-        ("exhaust.hidden", "the same in folders deeper than a path may be long", "the watch goes from folder to folder, not by paths"),
+        (
+            "exhaust.hidden",
+            "the same in folders deeper than a path may be long",
+            "the watch goes from folder to folder, not by paths",
+        ),
         ("exhaust.output", "72 MB of output", "bounded buffers: head and tail are kept"),
     ),
     *_many(
         Where.DIRECT,
         ("exhaust.inodes", "many small files in the workspace", "the runner's watch ends the agent over 50000"),
-        ("exhaust.unlinked", "open files without a name in the workspace", "the runner's watch ends the agent when the disk is nearly full"),
-        ("exhaust.memory", "more memory than allowed, in several processes", "the launcher's watch, `memory.max` where there is one", "the container's memory limit"),
+        (
+            "exhaust.unlinked",
+            "open files without a name in the workspace",
+            "the runner's watch ends the agent when the disk is nearly full",
+        ),
+        (
+            "exhaust.memory",
+            "more memory than allowed, in several processes",
+            "the launcher's watch, `memory.max` where there is one",
+            "the container's memory limit",
+        ),
     ),
 )
 
 BY_NAME = {escape.name: escape for escape in ESCAPES}
-BEGIN, END = "<!-- escapes: begin -->", "<!-- escapes: end -->"
 
 
 def names(where: Where) -> tuple[str, ...]:
     """Give the names of the escapes that are tried in one way, in the order of the catalogue."""
     return tuple(escape.name for escape in ESCAPES if escape.where is where)
-
-
-def table() -> str:
-    """Write the tables of the docs, without the markers."""
-    parts = []
-    for group, title in GROUPS.items():
-        rows = [escape for escape in ESCAPES if escape.group == group]
-        parts.append(f"**{title}**\n\n| escape | tries | bubblewrap | docker |\n|---|---|---|---|\n")
-        parts += [f"| `{one.name}` | {one.tries} | {_cell(one, BUBBLEWRAP)} | {_cell(one, DOCKER)} |\n" for one in rows]
-        parts.append("\n")
-    return "".join(parts)
-
-
-def _cell(escape: Escape, sandbox: str) -> str:
-    if sandbox in escape.open:
-        return f"**not stopped**: {escape.open[sandbox]}"
-    return escape.docker if sandbox == DOCKER and escape.docker else escape.stopped_by

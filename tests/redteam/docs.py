@@ -4,17 +4,38 @@ from __future__ import annotations
 
 from akarena import paths
 from tests.redteam import catalogue
+from tests.redteam.catalogue import BUBBLEWRAP, DOCKER, Escape
 
 PAGE = paths.root() / "docs" / "isolation.md"
+BEGIN, END = "<!-- escapes: begin -->", "<!-- escapes: end -->"
+
+
+def table() -> str:
+    """Write the tables of the docs, without the markers."""
+    parts = []
+    for group, title in catalogue.GROUPS.items():
+        rows = [escape for escape in catalogue.ESCAPES if escape.group == group]
+        parts.append(f"**{title}**\n\n| escape | tries | bubblewrap | docker |\n|---|---|---|---|\n")
+        parts += [f"| `{one.name}` | {one.tries} | {_cell(one, BUBBLEWRAP)} | {_cell(one, DOCKER)} |\n" for one in rows]
+        parts.append("\n")
+    return "".join(parts)
+
+
+def _cell(escape: Escape, sandbox: str) -> str:
+    if sandbox in escape.open:
+        return f"**not stopped**: {escape.open[sandbox]}"
+    if sandbox == DOCKER:
+        return escape.docker or "the same"
+    return escape.stopped_by
 
 
 def updated(text: str) -> str:
     """Return the page with current tables."""
-    before, begin, rest = text.partition(catalogue.BEGIN)
-    _, end, after = rest.partition(catalogue.END)
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"{PAGE} lacks the markers {catalogue.BEGIN} and {catalogue.END}")
-    return f"{before}{begin}\n\n{catalogue.table()}{end}{after}"
+        raise ValueError(f"{PAGE} lacks the markers {BEGIN} and {END}")
+    return f"{before}{begin}\n\n{table()}{end}{after}"
 
 
 if __name__ == "__main__":

@@ -51,7 +51,9 @@ class Traces:
 
     def left(self) -> list[str]:
         """Say what of them is on the host."""
-        found = [str(path) for folder in (*_WATCHED, str(Path.home())) for path in [Path(folder, self.name)] if path.exists()]
+        found = [
+            str(path) for folder in (*_WATCHED, str(Path.home())) for path in [Path(folder, self.name)] if path.exists()
+        ]
         for kind in ("msg", "sem", "shm"):
             with suppress(FileNotFoundError):
                 rows = Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]
@@ -72,7 +74,9 @@ class Listeners:
         self._unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._unix.bind("\0" + self.abstract)
         self._unix.listen(8)
-        self._threads = [threading.Thread(target=self._serve, args=(one,), daemon=True) for one in (self._tcp, self._unix)]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(one,), daemon=True) for one in (self._tcp, self._unix)
+        ]
 
     @property
     def port(self) -> int:
@@ -149,7 +153,11 @@ def plant_precious(folder: Path) -> dict[str, tuple[int, int, int]]:
 def facts_of(folder: Path) -> dict[str, tuple[int, int, int]]:
     """Give mode, owner and size of everything in a folder."""
     every = [folder, *sorted(folder.rglob("*"))]
-    return {str(path): (facts.st_mode, facts.st_uid, facts.st_size * stat.S_ISREG(facts.st_mode)) for path in every for facts in [path.lstat()]}
+    return {
+        str(path): (facts.st_mode, facts.st_uid, facts.st_size * stat.S_ISREG(facts.st_mode))
+        for path in every
+        for facts in [path.lstat()]
+    }
 
 
 @contextmanager

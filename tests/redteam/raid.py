@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import threading
@@ -19,13 +18,12 @@ from akarena.records.task import TargetName
 from tests.e2e.conftest import ROOT, SOFTMAX, Cli, copy_task, other_root
 from tests.redteam import agent, catalogue, host
 from tests.redteam.catalogue import Where
+from tests.redteam.told import CHECK_CALLS, echo_turns, error_turns, facts
 from tests.services import StandIn, Turn
 from tests.services.script import Seen
 from tests.tasks import fixtures
 
 KEY_VARIABLE = "REDTEAM_KEY"
-CHECK_CALLS = 20
-DEPTH = 4000
 SEED = 271828
 _WAIT_SECONDS = 60.0
 _NEIGHBOUR_SECONDS = 150
@@ -90,52 +88,6 @@ class Raid:
     remains: tuple[str, ...]
     precious: tuple[object, object]
     seconds: float
-
-
-def error_turns(key: str) -> tuple[Turn, ...]:
-    """Give answers of a service that quotes the key where it refuses, redirects or fails."""
-    said = f"the key {key} is not allowed"
-    statuses = (400, 401, 403, 404, 429, 500)
-    more = (
-        Turn(status=302, error=said, headers={"Location": f"https://example.com/?key={key}"}),
-        Turn(raw=f"<html>{key}</html>".encode(), status=502),
-        Turn(raw=json.dumps({"type": "message", "content": [{"type": "text", "text": key}]}).encode()),
-    )
-    return (*(Turn(status=status, error=said) for status in statuses), *more)
-
-
-def echo_turns(key: str) -> tuple[Turn, ...]:
-    """Give answers of a service that quotes the key in what it says and in headers."""
-    names = ("x-ratelimit-limit-requests", "anthropic-ratelimit-tokens-limit", "retry-after", "Set-Cookie", "X-Echo")
-    return (
-        Turn(text=f"{key} {key} {key}"),
-        Turn(headers=dict.fromkeys(names, f"for {key}")),
-        Turn(text=key, headers={"x-ratelimit-remaining": key}),
-    )
-
-
-def facts(sandbox_facts: Mapping[str, Any], listeners: host.Listeners, service: StandIn) -> dict[str, Any]:
-    """Give the facts of a plan that do not depend on where the agent runs."""
-    errors, echoes = len(error_turns("")), len(echo_turns(""))
-    return {
-        "addresses": host.addresses(),
-        "port": listeners.port,
-        "abstract": listeners.abstract,
-        "service_port": int(service.url.rpartition(":")[2]),
-        "sockets": [os.environ.get("DOCKER_HOST", "").removeprefix("unix://")] * ("DOCKER_HOST" in os.environ),
-        "gateway": "/akarena/gateway.sock",
-        "check": "/akarena/check.sock",
-        "inodes": {name: Path(name).stat().st_ino for name in _HOST_FILES if Path(name).exists()},
-        "pid": os.getpid(),
-        "check_calls": CHECK_CALLS,
-        "depth": DEPTH,
-        "error_turns": list(range(1, 1 + errors)),
-        "echo_turns": list(range(1 + errors, 1 + errors + echoes)),
-        **sandbox_facts,
-    }
-
-
-_HOST_FILES = ("/etc/shadow", "/etc/machine-id", "/root/.bashrc", "/var/log", "/boot")
 
 
 class _Scene:
@@ -210,7 +162,12 @@ class _Scene:
             "service_port": int(beside.url.rpartition(":")[2]),
             "seconds": _NEIGHBOUR_SECONDS,
         }
-        plan = {"acts": ("neighbour",), "names": catalogue.names(Where.NEIGHBOUR), "marks": self.secrets.marks, "facts": near}
+        plan = {
+            "acts": ("neighbour",),
+            "names": catalogue.names(Where.NEIGHBOUR),
+            "marks": self.secrets.marks,
+            "facts": near,
+        }
         agent.assemble(self._task(self.neighbour, 0) / "agent", plan)
 
     def _hidden(self) -> list[str]:

@@ -9,7 +9,6 @@ from tests.redteam import verdicts
 from tests.redteam.catalogue import DOCKER
 from tests.redteam.raid import Raid
 
-
 pytestmark = pytest.mark.docker
 
 

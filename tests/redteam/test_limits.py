@@ -110,9 +110,6 @@ def nest(folder: Path, depth: int) -> None:
         os.mkdir(name, dir_fd=here)
         inner = os.open(name, os.O_RDONLY, dir_fd=here)
         os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=inner))
-        os.chmod(inner, 0o500 if number % 2 else 0o700)
-        if number % 2:
-            os.chmod(inner, 0o700)
         os.close(here)
         here = inner
     os.close(here)

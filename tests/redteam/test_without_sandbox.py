@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ from tests.redteam.catalogue import ESCAPES, GROUPS, SANDBOXES, Where
 from tests.redteam.probes import main as probes_main
 from tests.redteam.probes import outlive
 from tests.redteam.probes.kit import PROBES, Stopped, doors, nothing
-from tests.redteam.raid import EDITABLE, echo_turns, error_turns, facts
+from tests.redteam.raid import EDITABLE
+from tests.redteam.told import echo_turns, error_turns, facts
 from tests.services import StandIn, Turn
 
 SHOWN = [escape.name for escape in ESCAPES if escape.self_test]
@@ -36,7 +36,7 @@ def _plant(folder: Path, secrets: host.Secrets, traces: host.Traces) -> None:
 
 
 @pytest.fixture(scope="module")
-def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[str, Any]]]:
+def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """What the probes print without a sandbox, with a service in the place of the gateway."""
     folder = tmp_path_factory.mktemp("open") / "here"
     start = folder / "start"
@@ -73,7 +73,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[s
         )
         argument.kill()
     assert done.returncode == 0, done.stderr
-    yield {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
+    return {line["name"]: line for line in map(json.loads, done.stdout.splitlines())}
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -83,7 +83,15 @@ def test_a_probe_gets_it_without_a_sandbox(lines: dict[str, dict[str, Any]], nam
 
 def test_many_probes_are_shown_to_work() -> None:
     assert len(SHOWN) >= 30
-    assert {name.partition(".")[0] for name in SHOWN} >= {"network", "gateway", "service", "key", "files", "judge", "trials"}
+    assert {name.partition(".")[0] for name in SHOWN} >= {
+        "network",
+        "gateway",
+        "service",
+        "key",
+        "files",
+        "judge",
+        "trials",
+    }
 
 
 def test_a_refusal_that_was_not_named_is_no_refusal() -> None:

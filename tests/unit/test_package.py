@@ -39,6 +39,8 @@ MAY_NAME_PATHS = (
     "tests/e2e/",
     "tests/unit/test_sandbox",
     "tests/unit/test_gateway_tunnel",
+    "tests/redteam/",
+    "tests/docker/test_images",
 )
 
 

@@ -12,7 +12,6 @@ from contextlib import suppress
 from .kit import Plan
 
 
-
 def _remove(name: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(name)

@@ -64,6 +64,39 @@ def links(plan: Plan) -> str:
     return nothing(", ".join(found), "; ".join(told))
 
 
+@probe("check.race")
+def race(plan: Plan) -> str:
+    """Links and files take turns while the runner reads. The files are too large, so that nothing is judged."""
+    stop = threading.Event()
+    for name in ("large.hip", "link.hip"):
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+    with open("large.hip", "wb") as file:
+        file.truncate(2 << 20)
+
+    def flip() -> None:
+        while not stop.is_set():
+            os.symlink(plan.facts["secret"], "link.hip")
+            os.rename("link.hip", _KERNEL)
+            os.link("large.hip", "link.hip")
+            os.rename("link.hip", _KERNEL)
+
+    flipper = threading.Thread(target=flip)
+    flipper.start()
+    try:
+        answers = [_ask(plan) for _ in range(4)]
+    finally:
+        stop.set()
+        flipper.join()
+        os.unlink(_KERNEL)
+        os.unlink("large.hip")
+    secret = re.compile(rb"%s-[0-9a-f]" % plan.marks["host"].encode())
+    read = [
+        answer for answer in answers if secret.search(answer) or (b"is larger" not in answer and b"links" not in answer)
+    ]
+    return nothing(", ".join(map(repr, read)), f"{len(answers)} answers, no link was followed")
+
+
 @probe("check.malformed")
 def malformed(plan: Plan) -> str:
     """Requests that are none; afterwards an ordinary one must still be answered."""

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from .calls import call
 from .kit import NotRun, Plan, Stopped, doors, nothing, probe
@@ -65,7 +66,7 @@ def threads(plan: Plan) -> str:
 
 @probe("exhaust.descriptors")
 def descriptors(plan: Plan) -> str:
-    held = []
+    held: list[int] = []
     try:
         while len(held) <= _MOST_FILES:
             held.append(os.open("/dev/null", os.O_RDONLY))
@@ -96,10 +97,7 @@ def limits(plan: Plan) -> str:
         except ValueError:
             raise OSError(errno.EPERM, "not allowed to raise maximum limit") from None
 
-    actions: dict[str, Callable[[], object]] = {
-        name: lambda kind=kind: raise_limit(kind)  # type: ignore[misc]
-        for name, kind in kinds.items()
-    }
+    actions: dict[str, Callable[[], object]] = {name: partial(raise_limit, kind) for name, kind in kinds.items()}
     return doors(actions, errno.EPERM)
 
 
@@ -198,7 +196,9 @@ def gateway(plan: Plan) -> str:
             stream = socket.create_connection(where, 2)
             stream.sendall(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\n")
             held.append(stream)
-    large = web.exchange(web.request("POST", "/v1/messages", b"{" + b" " * (1 << 20), Content_Length=str(1 << 34)), seconds=3)
+    large = web.exchange(
+        web.request("POST", "/v1/messages", b"{" + b" " * (1 << 20), Content_Length=str(1 << 34)), seconds=3
+    )
     head = web.exchange(b"GET /v1/models HTTP/1.1\r\n" + b"X: " + b"y" * (1 << 20) + b"\r\n\r\n", seconds=3)
     for stream in held:
         stream.close()

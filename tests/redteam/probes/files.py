@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from functools import partial
 
 from .calls import call
 from .kit import NotRun, Plan, Stopped, doors, nothing, probe
@@ -34,20 +35,20 @@ def by_path(plan: Plan) -> str:
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     up = "../" * 40
     ways = (secret, f"/proc/1/root{secret}", f"/proc/self/root{secret}", f"/proc/1/cwd/{up}{secret}", f"/..{secret}")
-    actions: dict[str, Callable[[], object]] = {path: lambda path=path: _read(path) for path in ways}  # type: ignore[misc]
+    actions: dict[str, Callable[[], object]] = {path: partial(_read, path) for path in ways}
     actions["above the workspace"] = lambda: os.close(os.open(f"{up}{secret}", os.O_RDONLY, dir_fd=fd))
     for name in ("/etc/shadow", "/etc/machine-id", "/root/.bashrc", "/var/log", "/boot", "/home/user/../../root/.ssh"):
-        actions[name] = lambda name=name: _open(name)  # type: ignore[misc]
+        actions[name] = partial(_open, name)
     # An image has some of these of its own; what counts is that they are not the host's.
     ours = {name: number for name, number in plan.facts["inodes"].items() if name in actions}
-    opened = []
+    opened, seen = [], "nothing of the host's"
     for name, action in actions.items():
         try:
             action()
         except OSError as error:
             if error.errno not in _REFUSED and error.errno != errno.ENOTDIR:
                 raise
-            seen = error.strerror
+            seen = str(error.strerror)
         else:
             if name not in ours or os.stat(name).st_ino == ours[name]:
                 opened.append(name)
@@ -164,14 +165,12 @@ def read_only(plan: Plan) -> str:
 
     folders = ("/", "/usr", "/usr/bin", "/usr/lib", "/etc", "/opt", "/root", "/var", "/akarena", "/dev", "/run", "/sys")
     actions: dict[str, Callable[[], object]] = {
-        f"{folder}/": lambda folder=folder: make(folder)  # type: ignore[misc]
-        for folder in folders
-        if os.path.isdir(folder)
+        f"{folder}/": partial(make, folder) for folder in folders if os.path.isdir(folder)
     }
     for path in ("/etc/passwd", "/etc/hosts", "/akarena/prompt.md", "/akarena/check", "/akarena/forwarder.py"):
         if os.path.exists(path):
-            actions[path] = lambda path=path: _open(path, os.O_WRONLY)  # type: ignore[misc]
-            actions[f"mode of {path}"] = lambda path=path: os.chmod(path, 0o666)  # type: ignore[misc]
+            actions[path] = partial(_open, path, os.O_WRONLY)
+            actions[f"mode of {path}"] = partial(os.chmod, path, 0o666)
     actions["/akarena/check.sock"] = lambda: os.unlink("/akarena/check.sock")
     return doors(actions, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT, errno.EBUSY)
 
@@ -179,7 +178,7 @@ def read_only(plan: Plan) -> str:
 @probe("files.hard_links")
 def hard_links(plan: Plan) -> str:
     actions: dict[str, Callable[[], object]] = {
-        path: lambda path=path: os.link(path, f"linked-{abs(hash(path))}", follow_symlinks=False)  # type: ignore[misc]
+        path: partial(os.link, path, f"linked-{abs(hash(path))}", follow_symlinks=False)
         for path in ("/etc/passwd", "/usr/bin/env", "/akarena/prompt.md", "/proc/self/exe", "/proc/self/fd/0")
         if os.path.lexists(path)
     }
@@ -198,9 +197,7 @@ def make_devices(plan: Plan) -> str:
             ("loop", stat.S_IFBLK, (7, 0)),
         ):
             path = f"{folder}/{name}"
-            actions[path] = lambda path=path, kind=kind, numbers=numbers: os.mknod(  # type: ignore[misc]
-                path, kind | 0o666, os.makedev(*numbers)
-            )
+            actions[path] = partial(os.mknod, path, kind | 0o666, os.makedev(*numbers))
     return doors(actions, errno.EPERM)
 
 
@@ -209,8 +206,7 @@ def devices(plan: Plan) -> str:
     names = "mem kmem port kmsg kvm fuse vhost-net vhost-vsock net/tun loop-control loop0 sda vda nvme0 nvme0n1 dm-0"
     names += " mapper/control userfaultfd uinput input/event0 vfio/vfio cuse btrfs-control hpet watchdog cpu/0/msr"
     actions: dict[str, Callable[[], object]] = {
-        f"/dev/{name}": lambda name=name: _open(f"/dev/{name}")  # type: ignore[misc]
-        for name in names.split()
+        f"/dev/{name}": partial(_open, f"/dev/{name}") for name in names.split()
     }
     return doors(actions, errno.ENOENT, errno.EACCES, errno.EPERM)
 
@@ -235,9 +231,9 @@ def kernel(plan: Plan) -> str:
         "/proc/self/setgroups",
         "/proc/1/uid_map",
     )
-    actions: dict[str, Callable[[], object]] = {path: lambda path=path: _open(path) for path in reads}  # type: ignore[misc]
+    actions: dict[str, Callable[[], object]] = {path: partial(_open, path) for path in reads}
     for path in writes:
-        actions[f"writing {path}"] = lambda path=path: _write_back(path)  # type: ignore[misc]
+        actions[f"writing {path}"] = partial(_write_back, path)
     return doors(actions, *_REFUSED, errno.ENOTDIR, errno.EINVAL, errno.EIO)
 
 

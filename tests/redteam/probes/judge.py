@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from functools import partial
 
 from .kit import Plan, Stopped, doors, nothing, probe
 
@@ -41,7 +42,7 @@ def unseen(plan: Plan) -> str:
 @probe("judge.paths")
 def paths(plan: Plan) -> str:
     return doors(
-        {path: lambda path=path: f"inode {os.stat(path).st_ino}" for path in plan.facts["hidden"]},  # type: ignore[misc]
+        {path: partial(os.stat, path) for path in plan.facts["hidden"]},
         errno.ENOENT,
         errno.EACCES,
     )
@@ -53,5 +54,7 @@ def random(plan: Plan) -> str:
     name = "/proc/sys/kernel/random"
     if sys.platform != "linux" or not os.path.isdir(name):
         raise Stopped("the kernel's generator shows nothing")
-    writable = [one for one in os.listdir(name) if os.access(f"{name}/{one}", os.W_OK) and one != "write_wakeup_threshold"]
+    writable = [
+        one for one in os.listdir(name) if os.access(f"{name}/{one}", os.W_OK) and one != "write_wakeup_threshold"
+    ]
     return nothing(", ".join(writable), "nothing of the kernel's generator can be set")

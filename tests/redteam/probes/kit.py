@@ -20,11 +20,11 @@ _SECONDS = 25
 _WORDS = 400
 
 
-class Stopped(Exception):
+class Stopped(Exception):  # noqa: N818
     """The escape was refused; the text is the error that was seen."""
 
 
-class NotRun(Exception):
+class NotRun(Exception):  # noqa: N818
     """The escape can't be tried here; the text says why."""
 
 
@@ -55,10 +55,10 @@ class Plan:
     @classmethod
     def load(cls, text: bytes) -> Plan:
         """Read what the caller wrote."""
-        fields = json.loads(text)
+        fields: dict[str, Any] = json.loads(text)
         unseen = tuple(tuple(zip(case["names"], case["values"], strict=True)) for case in fields.pop("unseen", ()))
-        lists = {name: tuple(fields.pop(name, ())) for name in ("acts", "names", "roots")}
-        return cls(unseen=unseen, **lists, **fields)
+        fields |= {name: tuple(fields.get(name, ())) for name in ("acts", "names", "roots")}
+        return cls(unseen=unseen, **fields)
 
 
 Probe = Callable[[Plan], str]

@@ -8,10 +8,25 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from . import candidate, check, exhaust, files, judge, key, network, outlive, privilege, search, service, trials, web
+from . import (
+    candidate,
+    check,
+    exhaust,
+    files,
+    gateway,
+    judge,
+    key,
+    network,
+    outlive,
+    privilege,
+    search,
+    service,
+    trials,
+    web,
+)
 from .kit import PROBES, Plan, run, say
 
-MODULES = (candidate, check, exhaust, files, judge, key, network, outlive, privilege, service, trials)
+MODULES = (candidate, check, exhaust, files, gateway, judge, key, network, outlive, privilege, service, trials)
 
 
 def main(text: bytes) -> None:

@@ -7,6 +7,8 @@ import os
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 
 from .kit import NotRun, Plan, Stopped, doors, nothing, probe
 
@@ -50,8 +52,8 @@ def direct(plan: Plan) -> str:
     actions: dict[str, Callable[[], object]] = {}
     for host in hosts:
         for port in (80, 443):
-            actions[f"tcp {host}:{port}"] = lambda host=host, port=port: connect(host, port)  # type: ignore[misc]
-        actions[f"udp {host}:53"] = lambda host=host: _send(host, 53)  # type: ignore[misc]
+            actions[f"tcp {host}:{port}"] = partial(connect, host, port)
+        actions[f"udp {host}:53"] = partial(_send, host, 53)
     return doors(actions, *_NO_WAY)
 
 
@@ -60,8 +62,8 @@ def ipv6(plan: Plan) -> str:
     hosts = [*_OUTSIDE_6, *(host for host in plan.facts["addresses"] if ":" in host)]
     actions: dict[str, Callable[[], object]] = {}
     for host in hosts:
-        actions[f"tcp [{host}]:443"] = lambda host=host: connect(host, 443, socket.AF_INET6)  # type: ignore[misc]
-        actions[f"udp [{host}]:53"] = lambda host=host: _send(host, 53, socket.AF_INET6)  # type: ignore[misc]
+        actions[f"tcp [{host}]:443"] = partial(connect, host, 443, socket.AF_INET6)
+        actions[f"udp [{host}]:53"] = partial(_send, host, 53, socket.AF_INET6)
     return doors(actions, *_NO_WAY, errno.EINVAL)
 
 
@@ -78,17 +80,19 @@ def names(plan: Plan) -> str:
             datagrams.settimeout(0.3)
             datagrams.connect((resolver, 53))
             datagrams.send(b"\0\7\1\0\0\1\0\0\0\0\0\0\7example\3com\0\0\1\0\1")
-            try:
+            with suppress(ConnectionRefusedError):
                 found.append(f"{resolver} answers {len(datagrams.recv(512))} bytes")
-            except ConnectionRefusedError:
-                pass
     return nothing(", ".join(found), f"{said}; no resolver on loopback")
+
+
+def _make(family: int, kind: int, protocol: int = 0) -> None:
+    socket.socket(family, kind, protocol).close()
 
 
 @probe("network.raw")
 def raw(plan: Plan) -> str:
     actions: dict[str, Callable[[], object]] = {
-        name: lambda number=number: socket.socket(socket.AF_INET, socket.SOCK_RAW, number).close()  # type: ignore[misc]
+        name: partial(_make, socket.AF_INET, socket.SOCK_RAW, number)
         for name, number in {"raw icmp": 1, "raw tcp": 6, "raw udp": 17, "raw ip": 255}.items()
     }
     actions["raw icmpv6"] = lambda: socket.socket(socket.AF_INET6, socket.SOCK_RAW, 58).close()
@@ -115,7 +119,7 @@ def vsock(plan: Plan) -> str:
     def reach(cid: int) -> None:
         with socket.socket(_AF_VSOCK, socket.SOCK_STREAM) as stream:
             stream.settimeout(_SECONDS)
-            stream.connect((cid, 1024))  # type: ignore[arg-type]
+            stream.connect((cid, 1024))
 
     return doors({"hypervisor": lambda: reach(0), "host": lambda: reach(2)}, errno.EAFNOSUPPORT, errno.EPERM)
 
@@ -125,7 +129,7 @@ def families(plan: Plan) -> str:
     actions: dict[str, Callable[[], object]] = {}
     for name, number in (_UNUSUAL | _UNUSUAL_2).items():
         for kind in (socket.SOCK_RAW, socket.SOCK_DGRAM):
-            actions[f"{name} {int(kind)}"] = lambda number=number, kind=kind: socket.socket(number, kind).close()  # type: ignore[misc]
+            actions[f"{name} {int(kind)}"] = partial(_make, number, kind)
     return doors(actions, errno.EAFNOSUPPORT, errno.EPERM)
 
 
@@ -168,9 +172,9 @@ def host_loopback(plan: Plan) -> str:
     ports = {"a server of the host": plan.facts["port"], "the model service": plan.facts["service_port"]}
     actions: dict[str, Callable[[], object]] = {}
     for name, port in ports.items():
-        actions[name] = lambda port=port: connect("127.0.0.1", port)  # type: ignore[misc]
-        actions[f"{name}, by 0.0.0.0"] = lambda port=port: connect("0.0.0.0", port)  # type: ignore[misc]
-        actions[f"{name}, by ::1"] = lambda port=port: connect("::ffff:127.0.0.1", port, socket.AF_INET6)  # type: ignore[misc]
+        actions[name] = partial(connect, "127.0.0.1", port)
+        actions[f"{name}, by 0.0.0.0"] = partial(connect, "0.0.0.0", port)
+        actions[f"{name}, by ::1"] = partial(connect, "::ffff:127.0.0.1", port, socket.AF_INET6)
     return doors(actions, errno.ECONNREFUSED, *_NO_WAY)
 
 
@@ -189,8 +193,7 @@ def abstract(plan: Plan) -> str:
 @probe("network.engines")
 def engines(plan: Plan) -> str:
     actions: dict[str, Callable[[], object]] = {
-        path: lambda path=path: connect_unix(path)  # type: ignore[misc]
-        for path in (*_ENGINES, *plan.facts["sockets"])
+        path: partial(connect_unix, path) for path in (*_ENGINES, *plan.facts["sockets"])
     }
     return doors(actions, errno.ENOENT, errno.EACCES)
 
@@ -208,12 +211,10 @@ def tables(plan: Plan) -> str:
             continue
         if port in text or plan.facts["abstract"] in text:
             found.append(f"/proc/net/{table}")
-    for name in ("/sys/class/net", "/proc/net/dev"):
-        try:
-            names = os.listdir(name) if os.path.isdir(name) else [line.split(":")[0].strip() for line in open(name)][2:]
-        except FileNotFoundError:
-            continue
-        found += [f"interface {one}" for one in names if one != "lo" and not one.startswith(_TUNNELS)]
+    listed = {name for _, name in socket.if_nameindex()}
+    with suppress(FileNotFoundError):
+        listed |= set(os.listdir("/sys/class/net"))
+    found += [f"interface {one}" for one in sorted(listed) if one != "lo" and not one.startswith(_TUNNELS)]
     return nothing(", ".join(found), "no socket or interface of the host is listed")
 
 

@@ -18,7 +18,6 @@ from contextlib import suppress
 from .kit import Plan, Stopped, nothing, probe
 
 
-
 def start(plan: Plan) -> dict[str, str]:
     """Start one process of each kind, and say which are alive. Each has its mark among its arguments."""
     code = "import sys; sys.path.insert(0, sys.argv[1]); from probes import outlive; outlive.live(*sys.argv[2:4])"
@@ -112,7 +111,7 @@ def _watcher(check: str) -> None:
 def _connections(check: str) -> None:
     """Keeps connections to the runner and requests in its queue, with descriptors of the workspace on their way."""
     os.setsid()
-    held = []
+    held: list[socket.socket] = []
     folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
     for _ in range(6):
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -150,13 +149,15 @@ KINDS: dict[str, Callable[[str], None]] = {
 def scheduler(plan: Plan) -> str:
     """Programs that run something later, and the folders where they look."""
     told = []
-    found = []
+    found: list[str] = []
     for argv in (["crontab", "-"], ["at", "now"], ["systemd-run", "--user", "sleep", "1"], ["batch"]):
         path = shutil.which(argv[0])
         if path is None:
             told.append(f"no {argv[0]}")
             continue
-        done = subprocess.run([path, *argv[1:]], input=b"* * * * * true\n", capture_output=True, timeout=10, check=False)
+        done = subprocess.run(
+            [path, *argv[1:]], input=b"* * * * * true\n", capture_output=True, timeout=10, check=False
+        )
         (told if done.returncode else found).append(f"{argv[0]}: {done.returncode}")
     for folder in ("/etc/cron.d", "/var/spool/cron/crontabs", "/var/spool/at", "/etc/systemd/system", "/etc/init.d"):
         try:

@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from .calls import call
 from .kit import NotRun, Plan, Stopped, doors, nothing, probe
@@ -41,7 +42,7 @@ def _closing(fd: int) -> None:
 @probe("privilege.unshare")
 def unshare(plan: Plan) -> str:
     return doors(
-        {name: lambda flag=flag: _in_child(lambda: call("unshare", flag)) for name, flag in _NAMESPACES.items()},  # type: ignore[misc]
+        {name: partial(_in_child, partial(call, "unshare", flag)) for name, flag in _NAMESPACES.items()},
         *_REFUSED,
     )
 
@@ -80,8 +81,8 @@ def clone(plan: Plan) -> str:
     actions: dict[str, Callable[[], object]] = {}
     for name, flag in _NAMESPACES.items():
         if name != "time":  # Below the mask of the exit signal: clone takes it for a part of that.
-            actions[f"clone {name}"] = lambda flag=flag: make(flag)  # type: ignore[misc]
-        actions[f"clone3 {name}"] = lambda flag=flag: make_3(flag)  # type: ignore[misc]
+            actions[f"clone {name}"] = partial(make, flag)
+        actions[f"clone3 {name}"] = partial(make_3, flag)
     return doors(actions, *_REFUSED)
 
 
@@ -93,7 +94,7 @@ def setns(plan: Plan) -> str:
             path = f"/proc/{pid}/ns/{name}"
             with suppress(OSError):
                 fd = os.open(path, os.O_RDONLY)
-                actions[path] = lambda fd=fd, flag=flag: call("setns", fd, flag)  # type: ignore[misc]
+                actions[path] = partial(call, "setns", fd, flag)
     me = os.pidfd_open(os.getppid())
     actions["a process descriptor"] = lambda: call("setns", me, _NAMESPACES["net"] | _NAMESPACES["mnt"])
     return doors(actions, *_REFUSED)
@@ -104,8 +105,8 @@ def ptrace(plan: Plan) -> str:
     others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()]
     actions: dict[str, Callable[[], object]] = {}
     for pid in others[:8]:
-        actions[f"attach {pid}"] = lambda pid=pid: call("ptrace", _PTRACE_ATTACH, pid, 0, 0)  # type: ignore[misc]
-        actions[f"seize {pid}"] = lambda pid=pid: call("ptrace", _PTRACE_SEIZE, pid, 0, 0)  # type: ignore[misc]
+        actions[f"attach {pid}"] = partial(call, "ptrace", _PTRACE_ATTACH, pid, 0, 0)
+        actions[f"seize {pid}"] = partial(call, "ptrace", _PTRACE_SEIZE, pid, 0, 0)
     return doors(actions, *_REFUSED)
 
 
@@ -134,7 +135,9 @@ def kernel_code(plan: Plan) -> str:
         "delete_module": lambda: call("delete_module", b"no_such_module", 0o4000),
         "kexec_load": lambda: call("kexec_load", 0, 0, _NONE, 0),
         "kexec_file_load": lambda: call("kexec_file_load", image, image, 0, b"", 0),
-        "bpf map": lambda: _closing(call("bpf", 0, ctypes.create_string_buffer(struct.pack("=IIII", 2, 4, 8, 1), 128), 128)),
+        "bpf map": lambda: _closing(
+            call("bpf", 0, ctypes.create_string_buffer(struct.pack("=IIII", 2, 4, 8, 1), 128), 128)
+        ),
         "bpf program": lambda: _closing(call("bpf", 5, attributes, 128)),
         "perf_event_open": lambda: _closing(call("perf_event_open", events, 0, -1, -1, 0)),
         "perf_event_open of all": lambda: _closing(call("perf_event_open", events, -1, 0, -1, 0)),
@@ -170,7 +173,7 @@ def machine(plan: Plan) -> str:
 def personality(plan: Plan) -> str:
     kinds = {"32 bits": 0x8, "addresses from 0": 0x0100000, "reading means executing": 0x0400000}
     return doors(
-        {name: lambda value=value: call("personality", value) for name, value in kinds.items()},  # type: ignore[misc]
+        {name: partial(call, "personality", value) for name, value in kinds.items()},
         *_REFUSED,
     )
 
@@ -222,7 +225,9 @@ def capabilities(plan: Plan) -> str:
 @probe("privilege.set_id_programs")
 def set_id_programs(plan: Plan) -> str:
     """Start every set-id program of the image on a terminal and look as whom it runs."""
-    folders = {os.path.realpath(folder) for folder in ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/libexec", "/bin")}
+    folders = {
+        os.path.realpath(folder) for folder in ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/libexec", "/bin")
+    }
     programs = {
         entry.path
         for folder in folders
@@ -275,7 +280,7 @@ def terminal(plan: Plan) -> str:
         tty = os.open("/dev/tty", os.O_RDWR)
     actions: dict[str, Callable[[], object]] = {
         "TIOCSTI": lambda: fcntl.ioctl(other, 0x5412, b"x"),
-        "TIOCSTI, upper bits": lambda: ctypes.CDLL(None, use_errno=True) and _ioctl(other, 0x1_0000_5412),
+        "TIOCSTI, upper bits": partial(_ioctl, other, 0x1_0000_5412),
         "TIOCLINUX": lambda: fcntl.ioctl(other, 0x541C, b"\2"),
     }
     if tty >= 0:

@@ -1,4 +1,4 @@
-"""What the allowed service could do beyond answering, and HTTP that reaches something else than it seems to."""
+"""What the allowed service could do beyond answering."""
 
 from __future__ import annotations
 
@@ -6,23 +6,10 @@ import gzip
 import json
 
 from . import web
-from .kit import NotRun, Plan, Stopped, nothing, probe
+from .gateway import all_refused
+from .kit import Plan, probe
 
 _URL = "https://example.com/x"
-_NO_LENGTH = {"Content_Length": "", "Transfer_Encoding": "chunked"}
-
-
-def _all_refused(requests: dict[str, bytes]) -> str:
-    """Send raw requests; return those that something else than the gateway answered."""
-    if not web.address():
-        raise NotRun("there is no gateway")
-    passed, seen = [], set()
-    for name, data in requests.items():
-        answer = web.exchange(data, seconds=5.0)
-        if answer and not web.is_refused(answer):
-            passed.append(f"{name}: {answer[:60]!r}")
-        seen.add(web.status(answer) or "closed")
-    return nothing(", ".join(passed), f"{len(requests)} requests, answered {', '.join(sorted(map(str, seen)))}")
 
 
 def _bodies(path: str, bodies: dict[str, dict[str, object]]) -> str:
@@ -31,7 +18,7 @@ def _bodies(path: str, bodies: dict[str, dict[str, object]]) -> str:
         base["input"] = "How?"
     if path == "/v1/chat/completions":
         base["messages"] = [{"role": "user", "content": "How?"}]
-    return _all_refused({name: web.request("POST", path, {**base, **body}) for name, body in bodies.items()})
+    return all_refused({name: web.request("POST", path, {**base, **body}) for name, body in bodies.items()})
 
 
 def _tools(*tools: dict[str, object]) -> dict[str, dict[str, object]]:
@@ -39,7 +26,10 @@ def _tools(*tools: dict[str, object]) -> dict[str, dict[str, object]]:
 
 
 def _content(*parts: dict[str, object]) -> dict[str, dict[str, object]]:
-    return {f"{part['type']} {number}": {"messages": [{"role": "user", "content": [part]}]} for number, part in enumerate(parts)}
+    return {
+        f"{part['type']} {number}": {"messages": [{"role": "user", "content": [part]}]}
+        for number, part in enumerate(parts)
+    }
 
 
 @probe("service.web_tools")
@@ -47,7 +37,10 @@ def web_tools(plan: Plan) -> str:
     names = ("web_search_20250305", "web_fetch_20250910", "code_execution_20250825", "computer_20250124")
     kinds = [{"type": name, "name": name.rpartition("_")[0]} for name in (*names, "tool_search_tool_regex_20251119")]
     # With a type in a list, in another case, or beside a second one.
-    odd: list[dict[str, object]] = [{"type": ["custom"], "name": "x"}, {"type": "WEB_SEARCH_20250305", "name": "web_search"}]
+    odd: list[dict[str, object]] = [
+        {"type": ["custom"], "name": "x"},
+        {"type": "WEB_SEARCH_20250305", "name": "web_search"},
+    ]
     return _bodies("/v1/messages", _tools(*kinds, *odd))  # type: ignore[arg-type]
 
 
@@ -70,7 +63,11 @@ def files(plan: Plan) -> str:
         {"type": "image", "source": {"type": "file", "file_id": "file_011"}},
         {"type": "container_upload", "file_id": "file_011"},
         {"type": "document", "source": {"type": "content", "content": [{"type": "image", "source": {"type": "url"}}]}},
-        {"type": "tool_result", "tool_use_id": "x", "content": [{"type": "image", "source": {"type": "url", "url": _URL}}]},
+        {
+            "type": "tool_result",
+            "tool_use_id": "x",
+            "content": [{"type": "image", "source": {"type": "url", "url": _URL}}],
+        },
         {"type": "web_search_tool_result", "tool_use_id": "x", "content": []},
     )
     return _bodies("/v1/messages", _content(*parts))
@@ -131,7 +128,8 @@ def openai_files(plan: Plan) -> str:
         {"type": "input_image", "image_url": f"data:image/png;base64,AAAA {_URL}"},
     )
     bodies: dict[str, dict[str, object]] = {
-        f"{part['type']} {number}": {"input": [{"role": "user", "content": [part]}]} for number, part in enumerate(parts)
+        f"{part['type']} {number}": {"input": [{"role": "user", "content": [part]}]}
+        for number, part in enumerate(parts)
     }
     return _bodies("/v1/responses", bodies)
 
@@ -152,19 +150,22 @@ def chat(plan: Plan) -> str:
 
 @probe("service.openai_paths")
 def openai_paths(plan: Plan) -> str:
-    names = "batches files vector_stores assistants threads containers evals realtime conversations uploads fine_tuning/jobs"
+    names = "batches files vector_stores assistants threads containers evals realtime conversations uploads"
+    names += " fine_tuning/jobs"
     requests = {}
     for name in names.split():
         requests[f"GET {name}"] = web.request("GET", f"/v1/{name}")
         requests[f"POST {name}"] = web.request("POST", f"/v1/{name}", {})
     requests["stored response"] = web.request("GET", "/v1/responses/resp_1")
     requests["compact"] = web.request("POST", "/v1/responses/compact", {})
-    return _all_refused(requests)
+    return all_refused(requests)
 
 
 @probe("service.paths")
 def paths(plan: Plan) -> str:
-    names = "messages/batches files skills organizations complete models/../files messages/../files messages%2f..%2ffiles"
+    names = (
+        "messages/batches files skills organizations complete models/../files messages/../files messages%2f..%2ffiles"
+    )
     names += " %6dessages messages/ messages;x=1 messages/./ MESSAGES messages#/v1/files files?beta=true"
     requests = {name: web.request("GET", f"/v1/{name}") for name in names.split()}
     requests |= {f"posted {name}": web.request("POST", f"/v1/{name}", web.talk()) for name in names.split()}
@@ -172,7 +173,7 @@ def paths(plan: Plan) -> str:
         requests[target] = web.request("POST", target, web.talk())
     for method in ("DELETE", "PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND"):
         requests[method] = web.request(method, "/v1/messages")
-    return _all_refused(requests)
+    return all_refused(requests)
 
 
 @probe("service.disguises")
@@ -189,7 +190,7 @@ def disguises(plan: Plan) -> str:
         "comment": f'{plain},/* */"tools":{tool}}}'.encode(),
         "not a number": f'{plain},"temperature":NaN}}'.encode(),
         "deep": plain.encode() + b',"metadata":' + b"[" * 5000 + b"]" * 5000 + b"}",
-        "a list": f'[{plain}}}]'.encode(),
+        "a list": f"[{plain}}}]".encode(),
         "case": f'{plain},"Tools":{tool}}}'.encode(),
         "lone surrogate": f'{plain},"system":"\\ud800","tools":{tool}}}'.encode(),
     }
@@ -197,108 +198,4 @@ def disguises(plan: Plan) -> str:
     packed = gzip.compress(f'{plain},"tools":{tool}}}'.encode())
     requests["gzip"] = web.request("POST", "/v1/messages", packed, Content_Encoding="gzip")
     requests["deflate"] = web.request("POST", "/v1/messages", packed, Content_Encoding="deflate")
-    return _all_refused(requests)
-
-
-@probe("gateway.connect")
-def connect(plan: Plan) -> str:
-    targets = (f"127.0.0.1:{plan.facts['port']}", "example.com:443", "169.254.169.254:80", f"[::1]:{plan.facts['port']}")
-    requests = {target: web.request("CONNECT", target, Host=target) for target in targets}
-    requests["CONNECT without a port"] = web.request("CONNECT", "example.com")
-    return _all_refused(requests)
-
-
-@probe("gateway.absolute_uri")
-def absolute_uri(plan: Plan) -> str:
-    port = plan.facts["port"]
-    targets = (
-        f"http://127.0.0.1:{port}/",
-        f"http://127.0.0.1:{port}/v1/messages",
-        "http://169.254.169.254/latest/meta-data/",
-        f"//127.0.0.1:{port}/v1/messages",
-        f"/v1/messages@127.0.0.1:{port}/",
-        f"@127.0.0.1:{port}/v1/messages",
-        "file:///etc/passwd",
-        "gopher://127.0.0.1/",
-    )
-    return _all_refused(
-        {f"{method} {target}": web.request(method, target, web.talk() if method == "POST" else None)
-         for target in targets for method in ("GET", "POST")}
-    )
-
-
-@probe("gateway.upgrade")
-def upgrade(plan: Plan) -> str:
-    socket = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec_WebSocket_Key": "eA==", "Sec_WebSocket_Version": "13"}
-    h2c = {"Upgrade": "h2c", "Connection": "Upgrade, HTTP2-Settings", "HTTP2_Settings": "AAMAAABkAAQAAP__"}
-    requests = {
-        "websocket": web.request("GET", "/v1/models", **socket),
-        "realtime": web.request("GET", "/v1/realtime?model=x", **socket),
-        "h2c": web.request("POST", "/v1/messages", web.talk(), **h2c),
-        "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0",
-        "TLS": b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\x00",
-    }
-    return _all_refused(requests)
-
-
-@probe("gateway.smuggling")
-def smuggling(plan: Plan) -> str:
-    """One request that two parsers take for another number of requests. The hidden one asks for what the service lists."""
-    if not web.address():
-        raise NotRun("there is no gateway")
-    hidden = b"GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n"
-    body = json.dumps(web.talk()).encode()
-    head = b"POST /v1/messages HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n"
-    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    length = b"Content-Length: %d\r\n"
-    attempts = {
-        "length and chunks": head + length % len(body) + b"Transfer-Encoding: chunked\r\n\r\n" + chunked + hidden,
-        "chunks and length": head + b"Transfer-Encoding: chunked\r\n" + length % (len(chunked) + len(hidden)) + b"\r\n" + chunked + hidden,
-        "two lengths": head + length % len(body) + length % (len(body) + len(hidden)) + b"\r\n" + body + hidden,
-        "a length with a sign": head + b"Content-Length: +%d\r\n\r\n" % len(body) + body + hidden,
-        "space before the colon": head + b"Transfer-Encoding : chunked\r\n" + length % len(body) + b"\r\n" + body + hidden,
-        "two codings": head + b"Transfer-Encoding: identity, chunked\r\n" + length % len(body) + b"\r\n" + chunked + hidden,
-        "coding in other words": head + b"Transfer-Encoding: xchunked\r\n" + length % len(body) + b"\r\n" + body + hidden,
-        "a folded header": head + b"X: y\r\n Transfer-Encoding: chunked\r\n" + length % len(body) + b"\r\n" + body + hidden,
-        "bare line feeds": (head + length % len(body)).replace(b"\r\n", b"\n") + b"\n" + body + hidden,
-        "a chunk's length too long": head + b"Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n" + body + hidden,
-        "a chunk's extension": head + b"Transfer-Encoding: chunked\r\n\r\n%x;\n%b\r\n0\r\n\r\n" % (len(body), body) + hidden,
-        "a request after the body": head + length % len(body) + b"\r\n" + body + hidden,
-        "a request in the query": b"GET /v1/models?limit=1%20HTTP/1.1%0d%0a%0d%0a HTTP/1.1\r\nHost: x\r\n\r\n" + hidden,
-        "a null in the path": b"POST /v1/messages\0/../files HTTP/1.1\r\nHost: x\r\n\r\n",
-        "HTTP/0.9": b"GET /v1/files\r\n",
-    }
-    passed, seen = [], set()
-    for name, data in attempts.items():
-        answer = web.exchange(data, seconds=0.7)
-        # The service's own words for a path that it does not know.
-        if b"no such path" in answer:
-            passed.append(name)
-        seen.add(web.status(answer) or "closed")
-    return nothing(", ".join(passed), f"{len(attempts)} forms, answered {', '.join(sorted(map(str, seen)))}")
-
-
-@probe("gateway.headers")
-def headers(plan: Plan) -> str:
-    """Headers that the service could act on. What arrives there is looked at from outside."""
-    if not web.address():
-        raise NotRun("there is no gateway")
-    betas = "mcp-client-2025-11-20,files-api-2025-04-14,code-execution-2025-08-25,web-fetch-2025-09-10,skills-2025-10-02"
-    given = {
-        "Authorization": "Bearer other",
-        "X_Api_Key": "other",
-        "Cookie": "session=1",
-        "X_Forwarded_Host": "example.com",
-        "X_Forwarded_For": "127.0.0.1",
-        "X_Original_URL": "/v1/files",
-        "X_HTTP_Method_Override": "DELETE",
-        "Openai_Organization": "other",
-        "Anthropic_Beta": betas,
-        "Host": "example.com",
-        "Expect": "100-continue",
-    }
-    answer = web.ask(web.talk(), **given)
-    injected = web.exchange(web.request("GET", "/v1/models?limit=1\r\nX-Injected: 1"), seconds=2.0)
-    if web.status(answer) not in (200, 100) or web.status(injected) == 200:
-        return f"answered {answer[:100]!r}, {injected[:100]!r}"
-    raise Stopped("the request passes with the gateway's own headers alone")
+    return all_refused(requests)

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from .calls import call, has
 from .kit import NotRun, Plan, doors, nothing, probe
@@ -53,7 +54,7 @@ def _traces(key: int, name: str, port: int) -> dict[str, Callable[[], object]]:
     if has("shmget"):
         actions["shared memory"] = lambda: call("shmget", key, 0, 0)
     for folder in ("/tmp", "/dev/shm", "/var/tmp", "/run", "/dev/mqueue", os.environ.get("HOME", "/tmp"), "."):
-        actions[f"{folder}/"] = lambda folder=folder: os.stat(f"{folder}/{name}") and "a file"  # type: ignore[misc]
+        actions[f"{folder}/"] = partial(os.stat, f"{folder}/{name}")
     return actions
 
 
@@ -95,7 +96,9 @@ def keyring(plan: Plan) -> str:
 
     actions: dict[str, Callable[[], object]] = {
         "add_key": lambda: call("add_key", b"user", b"redteam", b"x", 1, -4),
-        "request_key": lambda: call("request_key", b"user", plan.facts["other_name"].encode(), ctypes.c_char_p(None), 0),
+        "request_key": lambda: call(
+            "request_key", b"user", plan.facts["other_name"].encode(), ctypes.c_char_p(None), 0
+        ),
         "user keyring": lambda: call("keyctl", 0, -4, 0),
         "session keyring": lambda: call("keyctl", 1, ctypes.c_char_p(None)),
         "/proc/keys": lambda: read("/proc/keys"),
@@ -120,8 +123,7 @@ def sysfs(plan: Plan) -> str:
     names = "power/state kernel/uevent_helper kernel/mm/transparent_hugepage/enabled module/kernel/parameters/panic "
     names += "kernel/profiling devices/system/cpu/cpu1/online bus/pci/rescan block fs/bpf"
     actions: dict[str, Callable[[], object]] = {
-        f"/sys/{name}": lambda name=name: os.close(os.open(f"/sys/{name}", os.O_WRONLY))  # type: ignore[misc]
-        for name in names.split()
+        f"/sys/{name}": partial(os.open, f"/sys/{name}", os.O_WRONLY) for name in names.split()
     }
     return doors(actions, errno.ENOENT, errno.EROFS, errno.EACCES, errno.EPERM)
 
