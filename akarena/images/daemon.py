@@ -93,12 +93,25 @@ def find_base(client: DockerClient, reference: str) -> Image:
 
 
 def output(client: DockerClient, image: str, argv: list[str]) -> str:
-    """Run a program in a container without network and return what it prints."""
+    """Run a program in a container without network and return what it prints.
+
+    Raises:
+        InfrastructureError: It cannot be started, or fails.
+    """
     with told(f"image {image}: {argv[0]} could not be run"):
-        shown: bytes = client.containers.run(
-            image, argv[1:], entrypoint=argv[:1], network_mode="none", remove=True, user="65532:65532", read_only=True
+        container = client.containers.create(
+            image, argv[1:], entrypoint=argv[:1], network_mode="none", user="65532:65532", read_only=True
         )
-    return shown.decode(errors="replace")
+        try:
+            container.start()
+            status = int(container.wait()["StatusCode"])
+            printed: bytes = container.logs(stdout=True, stderr=status != 0)
+        finally:
+            container.remove(force=True, v=True)
+    text = printed.decode(errors="replace")
+    if status != 0:
+        raise InfrastructureError(f"image {image}: {argv[0]} ended with {status}: {reason(text)}")
+    return text
 
 
 def read_file(client: DockerClient, image: str, path: str) -> bytes:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,19 @@ def built(builder: Builder) -> ImageLockRecord:
     done = builder()
     assert done.code == 0, done.err
     return lock.load(TargetName.CPU)
+
+
+@contextmanager
+def lock_kept(target: TargetName) -> Iterator[None]:
+    """Put the image lock of a target back afterwards: what a test builds for itself is no image to evaluate with."""
+    path = lock.path(target)
+    before = path.read_bytes() if path.exists() else None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        if before is not None:
+            path.write_bytes(before)
 
 
 @pytest.fixture

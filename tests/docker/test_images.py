@@ -19,7 +19,8 @@ from akarena.errors import InfrastructureError
 from akarena.images import compare, daemon, lock
 from akarena.images.build import Workshop
 from akarena.records.image import Image, ImageLockRecord, ImageRole
-from tests.docker.conftest import ROOT, Builder
+from akarena.records.task import TargetName
+from tests.docker.conftest import ROOT, Builder, lock_kept
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(900)]
 PACKAGE = Path(akarena.__file__).parent
@@ -171,10 +172,11 @@ class TestRoles:
             entry.size, entry.mode = len(program), 0o755
             tar.addfile(entry, io.BytesIO(program))
         digest = plain_files.sha256(archive)
-        done = builder(
-            *("--role", "agent", "--agent", "cursor", "--json", "--cursor-archive", str(archive)),
-            *("--cursor-version", "2026.01.01-abc", "--cursor-sha256", digest),
-        )
+        with lock_kept(TargetName.CPU):
+            done = builder(
+                *("--role", "agent", "--agent", "cursor", "--json", "--cursor-archive", str(archive)),
+                *("--cursor-version", "2026.01.01-abc", "--cursor-sha256", digest),
+            )
         assert done.code == 0, done.err
         image = lock.find(ImageLockRecord.model_validate_json(done.out), ImageRole.AGENT, "cursor")
         assert [(program.name, program.version) for program in image.facts.programs] == [
@@ -195,6 +197,7 @@ class TestErrors:
         client.api.import_image_from_data(_tar({"etc/empty": b""}), repository="akarena-test", tag="empty")
         try:
             done = builder("--role", "worker", base=tag)
+            assert client.containers.list(all=True, filters={"ancestor": tag}) == []
         finally:
             client.images.remove(tag, force=True)
         assert done.code == 3

@@ -14,7 +14,8 @@ from docker import DockerClient
 
 from akarena.images import compare, lock
 from akarena.records.image import ImageLockRecord, ImageRole
-from tests.docker.conftest import Builder
+from akarena.records.task import TargetName
+from tests.docker.conftest import Builder, lock_kept
 from tests.docker.test_images import run
 
 pytestmark = [pytest.mark.docker, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -69,10 +70,11 @@ def images(
         tar.addfile(entry, io.BytesIO(text))
     stream.seek(0)
     client.images.build(fileobj=stream, custom_context=True, tag=tag, network_mode="none", rm=True)
-    done = builder("--target", target, "--json", base=tag)
-    assert done.code == 0, done.err
-    record = ImageLockRecord.model_validate_json(done.out)
-    yield record
+    with lock_kept(TargetName(target)):
+        done = builder("--target", target, "--json", base=tag)
+        assert done.code == 0, done.err
+        record = ImageLockRecord.model_validate_json(done.out)
+        yield record
     for image in record.images:
         client.images.remove(image.id, force=True)
     client.images.remove(tag, force=True)

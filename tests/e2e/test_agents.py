@@ -34,7 +34,7 @@ find / \\( -path /usr -o -path '/lib*' -o -path /proc -o -path /sys -o -name sit
   -prune -o -print >> seen.txt
 grep -E '/(oracle.py|task.toml|solution|SHA256SUMS|seeds|job.json|akarena/judge)(/|$)' seen.txt > forbidden.txt
 cat /proc/mounts > mounts.txt
-grep -rl akarena /etc /tmp /home /run /var 2>/dev/null > written.txt
+grep -rl akarena /etc /tmp /home /run /var 2>/dev/null | grep -vE '/site-packages/|/bin/akarena$' > written.txt
 (echo > /akarena/prompt.md) 2> wrong.txt || echo refused >> wrong.txt
 printf %s "$AKARENA_PROMPT" | cmp - "$AKARENA_PROMPT_FILE" && echo same > prompt.txt
 python3 -c "

@@ -7,7 +7,7 @@ import secrets
 import socket
 import stat
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,9 +123,11 @@ def marked(mark: str) -> set[str]:
     """Give the marks of processes that run on this machine, looked for in arguments and environments."""
     found: set[str] = set()
     for process in psutil.process_iter():
+        texts: list[str] = []
         with suppress(psutil.Error):
-            texts: Iterable[str] = [*process.cmdline(), *process.environ().values()]
-            found |= {text for text in texts if text.startswith(f"{mark}-outlive.")}
+            texts += process.cmdline()
+            texts += process.environ().values()
+        found |= {text for text in texts if text.startswith(f"{mark}-outlive.")}
     return found
 
 

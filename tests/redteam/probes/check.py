@@ -73,6 +73,7 @@ def race(plan: Plan) -> str:
             os.unlink(name)
     with open("large.hip", "wb") as file:
         file.truncate(2 << 20)
+    os.symlink(plan.facts["secret"], _KERNEL)
 
     def flip() -> None:
         while not stop.is_set():
@@ -91,9 +92,8 @@ def race(plan: Plan) -> str:
         os.unlink(_KERNEL)
         os.unlink("large.hip")
     secret = re.compile(rb"%s-[0-9a-f]" % plan.marks["host"].encode())
-    read = [
-        answer for answer in answers if secret.search(answer) or (b"is larger" not in answer and b"links" not in answer)
-    ]
+    refusals = (b"is larger", b"levels of symbolic links")
+    read = [one for one in answers if secret.search(one) or not any(word in one for word in refusals)]
     return nothing(", ".join(map(repr, read)), f"{len(answers)} answers, no link was followed")
 
 

@@ -88,19 +88,22 @@ def doors(actions: Mapping[str, Callable[[], object]], *refusals: int) -> str:
     Raises:
         Stopped: None is.
     """
-    opened = []
+    opened: list[str] = []
+    strange: list[OSError] = []
     seen: dict[str, list[str]] = {}
     for name, action in actions.items():
         try:
             given = action()
         except OSError as error:
             if error.errno not in refusals:
-                raise OSError(error.errno, f"{name}: {error}") from error
-            seen.setdefault(os.strerror(error.errno), []).append(name)
+                strange.append(OSError(error.errno, f"{name}: {error}"))
+            seen.setdefault(os.strerror(error.errno or 0), []).append(name)
         else:
             opened.append(f"{name} ({given})" if given else name)
     if opened:
         return ", ".join(opened)
+    if strange:
+        raise strange[0]
     raise Stopped("; ".join(f"{error}: {', '.join(names)}" for error, names in seen.items()))
 
 

@@ -69,7 +69,7 @@ def ipv6(plan: Plan) -> str:
 
 @probe("network.names")
 def names(plan: Plan) -> str:
-    found = []
+    found, said = [], ""
     for name in ("example.com", "localhost.example.com", "host.docker.internal", "metadata.google.internal"):
         try:
             found.append(f"{name} is {socket.getaddrinfo(name, 443)[0][4][0]}")

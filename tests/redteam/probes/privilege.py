@@ -102,12 +102,19 @@ def setns(plan: Plan) -> str:
 
 @probe("privilege.ptrace")
 def ptrace(plan: Plan) -> str:
+    child = os.fork()
+    if child == 0:
+        signal.pause()
     others = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and int(pid) != os.getpid()]
-    actions: dict[str, Callable[[], object]] = {}
-    for pid in others[:8]:
-        actions[f"attach {pid}"] = partial(call, "ptrace", _PTRACE_ATTACH, pid, 0, 0)
-        actions[f"seize {pid}"] = partial(call, "ptrace", _PTRACE_SEIZE, pid, 0, 0)
-    return doors(actions, *_REFUSED)
+    # Seizing does not stop a process as attaching does, so that others can be tried without harm.
+    actions: dict[str, Callable[[], object]] = {
+        f"seize {pid}": partial(call, "ptrace", _PTRACE_SEIZE, pid, 0, 0) for pid in others[:8]
+    }
+    actions["attach to a child"] = partial(call, "ptrace", _PTRACE_ATTACH, child, 0, 0)
+    try:
+        return doors(actions, *_REFUSED, errno.ESRCH)
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 @probe("privilege.memory")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import urllib.parse
 
@@ -17,8 +18,8 @@ def address() -> tuple[str, int] | None:
     return (url.hostname, url.port) if url.hostname and url.port else None
 
 
-def exchange(data: bytes, *, seconds: float = _SECONDS) -> bytes:
-    """Send bytes as they are, and read until the other side closes or says nothing for a while."""
+def exchange(data: bytes, *, seconds: float = _SECONDS, one: bool = False) -> bytes:
+    """Send bytes as they are, and read to the end, or for a while, or just `one` answer."""
     where = address()
     assert where is not None
     received = b""
@@ -27,9 +28,17 @@ def exchange(data: bytes, *, seconds: float = _SECONDS) -> bytes:
             stream.sendall(data)
             while piece := stream.recv(65536):
                 received += piece
+                if one and _is_whole(received):
+                    break
         except (TimeoutError, ConnectionError):
             pass
     return received
+
+
+def _is_whole(answer: bytes) -> bool:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
+    return length is not None and len(body) >= int(length[1])
 
 
 def request(method: str, path: str, body: object = None, **headers: str) -> bytes:
