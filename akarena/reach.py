@@ -6,18 +6,13 @@ import json
 import tempfile
 from pathlib import Path
 
-from akarena import paths
-from akarena.agents.way_out import service_of
+from akarena.agents.way_out import PORT, behind_forwarder, service_of
 from akarena.gateway import Gateway, Service, Style
 from akarena.records.run import AgentConfiguration, PreflightCheck
-from akarena.sandbox.base import Command, End, Limits, Mount, Role
+from akarena.sandbox.base import Command, End, Limits, Role
 from akarena.sandbox.runtime import python_of
 from akarena.site import Site
-from akarena.targets import host
 
-_PORT = 8089
-_SOCKET = f"{host.CODE}/gateway.sock"
-_FORWARDER = f"{host.CODE}/forwarder.py"
 _MIB = 1 << 20
 _LIMITS = Limits(60.0, 512 * _MIB, 64, _MIB, 16 * _MIB, 16 * _MIB)
 _NO_ANSWER = (502, 503, 504)
@@ -82,15 +77,11 @@ def _command(site: Site, socket: Path, service: Service) -> Command:
         requests = [("CONNECT", f"{service.hosts[0]}:443"), ("CONNECT", "example.com:443")]
     else:
         requests = [("GET", "/v1/models"), ("GET", "/v1/files")]
-    start = (python.path, "-I", "-S")
-    return Command(
-        argv=(*start, _FORWARDER, str(_PORT), _SOCKET, *start, "-c", _PROBE, str(_PORT), json.dumps(requests)),
+    command = Command(
+        argv=(python.path, "-I", "-S", "-c", _PROBE, str(PORT), json.dumps(requests)),
         environment={},
-        mounts=(
-            *python.mounts,
-            Mount(paths.package() / "gateway" / "forwarder.py", _FORWARDER),
-            Mount(socket, _SOCKET),
-        ),
+        mounts=python.mounts,
         limits=_LIMITS,
         role=Role.AGENT,
     )
+    return behind_forwarder(command, python.path, socket)

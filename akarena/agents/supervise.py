@@ -66,7 +66,7 @@ def main(arguments: list[str]) -> int:
     argv = [os.path.expandvars(argument) for argument in arguments[1:]]
     source = settings["stdin"] or os.devnull
     try:
-        with open(source, "rb") as stdin:  # noqa: PTH123
+        with open(source, "rb") as stdin:  # noqa: PTH123 (pathlib is not worth its import here)
             child = subprocess.Popen(argv, stdin=stdin, stdout=subprocess.PIPE, start_new_session=True)
     except OSError as error:
         print(f"{argv[0]}: {error.strerror}", file=sys.stderr)

@@ -17,7 +17,7 @@ from akarena.sandbox.base import Command, Mount, Role
 from akarena.store import AUDIT_LOG
 from akarena.targets import host
 
-_PORT = 8089
+PORT = 8089
 _SOCKET = f"{host.CODE}/gateway.sock"
 _FORWARDER = f"{host.CODE}/forwarder.py"
 _PLACEHOLDER = "placeholder-the-gateway-has-the-key"
@@ -37,6 +37,22 @@ def service_of(configuration: AgentConfiguration) -> Service | None:
     if configuration.service_url is None:
         return service
     return service.at(configuration.service_url, configuration.service_key)
+
+
+def behind_forwarder(command: Command, python: str, socket: Path) -> Command:
+    """Return a command with the forwarder in front, which leads from the loopback port `PORT` to a gateway.
+
+    Args:
+        command: What to run.
+        python: Path of an interpreter in the sandbox.
+        socket: The gateway's.
+    """
+    forwarder = paths.package() / "gateway" / "forwarder.py"
+    return replace(
+        command,
+        argv=(python, "-I", "-S", _FORWARDER, str(PORT), _SOCKET, *command.argv),
+        mounts=(*command.mounts, Mount(socket, _SOCKET), Mount(forwarder, _FORWARDER)),
+    )
 
 
 class WayOut:
@@ -75,13 +91,8 @@ class WayOut:
         if self._gateway is None or self._service is None:
             return command
         python = self._assignment.target.python(Role.AGENT).bare_executable
-        forwarder = paths.package() / "gateway" / "forwarder.py"
-        return replace(
-            command,
-            argv=(python, "-I", "-S", _FORWARDER, str(_PORT), _SOCKET, *command.argv),
-            environment={**_addresses(self._service), **command.environment},
-            mounts=(*command.mounts, Mount(self._gateway.path, _SOCKET), Mount(forwarder, _FORWARDER)),
-        )
+        forwarded = behind_forwarder(command, python, self._gateway.path)
+        return replace(forwarded, environment={**_addresses(self._service), **command.environment})
 
     def used(self) -> Tokens | None:
         """Return the tokens that the gateway counted; None without one, or where it could not look inside."""
@@ -93,7 +104,7 @@ class WayOut:
 
 
 def _addresses(service: Service) -> dict[str, str]:
-    here = f"http://127.0.0.1:{_PORT}"
+    here = f"http://127.0.0.1:{PORT}"
     found = {"AKARENA_SERVICE": service.name, "AKARENA_SERVICE_URL": here}
     match service.style:
         case Style.ANTHROPIC:

@@ -22,7 +22,7 @@ _ANTHROPIC_TYPES = {
 }
 
 
-class Denial(Exception):  # noqa: N818
+class Denial(Exception):  # noqa: N818 (an answer to the client, not an error)
     """A request ends here: refused, over a budget, or failed on the way.
 
     Attributes:

@@ -175,7 +175,7 @@ class Clock:
         while True:
             taken, _ = self._timed(self._sample(word))
             if time.perf_counter() - started >= _WARM_SECONDS:
-                return max(taken.replay - self._overhead_seconds, 1e-9) / self._view.layout.sets
+                return self._net_seconds(taken) / self._view.layout.sets
 
     def _sample(self, word: int) -> Sample:
         assert self._view is not None
@@ -246,6 +246,10 @@ class Clock:
             sample.require_written(early, sample.read())
             self.kept += [Answer(before, after) for before, after in zip(given, outputs, strict=True)]
         self.taken.append(taken)
+        return self._net_seconds(taken)
+
+    def _net_seconds(self, taken: Taken) -> float:
+        """Return the time of the calls of a replay, without what it costs besides them."""
         return max(taken.replay - self._overhead_seconds, 1e-9)
 
     def finish(self) -> None:
