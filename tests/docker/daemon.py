@@ -82,6 +82,8 @@ def start(folder: Path) -> str:
     if _process(folder) is not None and answers(address):
         return address
     folder.mkdir(parents=True, exist_ok=True)
+    # Whoever is in the daemon's group has to get through to the socket.
+    folder.chmod(folder.stat().st_mode | 0o011)
     (folder / "pid").unlink(missing_ok=True)
     log = folder / "dockerd.log"
     argv = [

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 BUBBLEWRAP, DOCKER = "bubblewrap", "docker"
@@ -35,7 +34,7 @@ class Escape:
         stopped_by: What stops it, for the docs; in both sandboxes, unless `docker` says otherwise.
         where: How it is tried.
         docker: What stops it in Docker.
-        open: What it gets, by sandbox, where it is known to succeed: an expected failure, named in the docs.
+        open: Where it is known to succeed, for the docs: whoever starts sandboxes lacks `CAP_SYS_RESOURCE`.
         self_test: Whether the self-test shows, outside any sandbox, that it can succeed.
     """
 
@@ -44,7 +43,7 @@ class Escape:
     stopped_by: str
     where: Where = Where.INSIDE
     docker: str = ""
-    open: Mapping[str, str] = field(default_factory=dict)
+    open: str = ""
     self_test: bool = False
 
     @property
@@ -325,9 +324,8 @@ ESCAPES: tuple[Escape, ...] = (
     Escape(
         "exhaust.first_to_die",
         "asking the kernel to spare it when the machine's memory runs out",
-        "",
-        docker="the daemon sets the score with the right to forbid its lowering",
-        open={BUBBLEWRAP: "set without that right, so the agent can take it back"},
+        "the score is set with the right to forbid its lowering",
+        open="by a caller without `CAP_SYS_RESOURCE`: nobody but that right forbids it",
     ),
     *_many(
         _TRIAL,

@@ -22,11 +22,8 @@ def table() -> str:
 
 
 def _cell(escape: Escape, sandbox: str) -> str:
-    if sandbox in escape.open:
-        return f"**not stopped**: {escape.open[sandbox]}"
-    if sandbox == DOCKER:
-        return escape.docker or "the same"
-    return escape.stopped_by
+    stopped_by = (escape.docker or "the same") if sandbox == DOCKER else escape.stopped_by
+    return f"{stopped_by}; **not stopped** {escape.open}" if escape.open else stopped_by
 
 
 def updated(text: str) -> str:

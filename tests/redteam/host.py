@@ -15,6 +15,8 @@ from types import TracebackType
 
 import psutil
 
+from tests.redteam.catalogue import DOCKER
+
 KINDS = ("host", "oracle", "tolerances", "solution", "run", "other", "earlier", "key")
 _CAP_SYS_RESOURCE = 1 << 24
 _WATCHED = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/dev/mqueue")
@@ -131,12 +133,14 @@ def marked(mark: str) -> set[str]:
     return found
 
 
-def daemon_has_resources() -> bool:
-    """Say whether Docker's daemon has CAP_SYS_RESOURCE, as it usually has; True where it can't be seen."""
-    daemons = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "dockerd"]
-    for process in daemons:
+def starter_has_resources(sandbox: str) -> bool:
+    """Say whether whoever starts a sandbox has CAP_SYS_RESOURCE: this process, or Docker's daemon (True if unseen)."""
+    processes = [os.getpid()]
+    if sandbox == DOCKER:
+        processes = [one.pid for one in psutil.process_iter(["name"]) if one.info["name"] == "dockerd"]
+    for process in processes:
         with suppress(OSError):
-            lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+            lines = Path(f"/proc/{process}/status").read_text().splitlines()
             held = next(int(line.split()[1], 16) for line in lines if line.startswith("CapEff:"))
             return bool(held & _CAP_SYS_RESOURCE)
     return True

@@ -73,6 +73,7 @@ class Raid:
         survivors: Marks of processes that were alive after their trial.
         remains: What was left on the host outside the run folders.
         precious: What is in the folder that clearing up must not touch, before and after.
+        may_forbid: Whether whoever starts the sandbox has CAP_SYS_RESOURCE.
         seconds: How long it took.
     """
 
@@ -87,6 +88,7 @@ class Raid:
     survivors: frozenset[str]
     remains: tuple[str, ...]
     precious: tuple[object, object]
+    may_forbid: bool
     seconds: float
 
 
@@ -139,7 +141,6 @@ class _Scene:
                 "precious": str(self.precious),
                 "mark": self.mark,
                 "hidden": self._hidden(),
-                "may_forbid": self.sandbox != catalogue.DOCKER or host.daemon_has_resources(),
                 **self.other.facts("other"),
                 **self.earlier.facts("earlier"),
             },
@@ -277,5 +278,6 @@ def carry_out(sandbox: str, folder: Path) -> Raid:
         survivors=frozenset(text.removeprefix(f"{scene.mark}-") for text in survivors),
         remains=tuple(remains),
         precious=(scene.precious_before, host.facts_of(scene.precious)),
+        may_forbid=host.starter_has_resources(sandbox),
         seconds=time.monotonic() - began,
     )

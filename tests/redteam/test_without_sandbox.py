@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.redteam import agent, catalogue, docs, host, verdicts
-from tests.redteam.catalogue import ESCAPES, GROUPS, SANDBOXES, Where
+from tests.redteam import agent, catalogue, docs, host
+from tests.redteam.catalogue import ESCAPES, GROUPS, Where
 from tests.redteam.probes import main as probes_main
 from tests.redteam.probes import outlive
 from tests.redteam.probes.kit import PROBES, Stopped, doors, nothing
@@ -115,10 +115,8 @@ def test_every_probe_has_its_place_in_the_catalogue() -> None:
     assert {escape.group for escape in ESCAPES} == set(GROUPS)
 
 
-def test_what_one_sandbox_may_leave_out_another_tries() -> None:
-    everywhere = frozenset.intersection(*(verdicts.MAY_NOT_RUN[sandbox] for sandbox in SANDBOXES))
-    assert everywhere == frozenset()
-    assert all(len(names) <= 3 for names in verdicts.MAY_NOT_RUN.values())
+def test_hardly_any_escape_is_known_to_succeed() -> None:
+    assert [escape.name for escape in ESCAPES if escape.open] == ["exhaust.first_to_die"]
 
 
 def test_the_docs_hold_the_current_tables() -> None:

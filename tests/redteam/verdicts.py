@@ -10,11 +10,9 @@ from typing import Any
 import pytest
 
 from tests.redteam import catalogue
-from tests.redteam.catalogue import BY_NAME, DOCKER, Where
+from tests.redteam.catalogue import BY_NAME, Where
 from tests.redteam.raid import EDITABLE, Raid
 
-MAY_NOT_RUN = {catalogue.BUBBLEWRAP: frozenset[str](), DOCKER: frozenset({"exhaust.first_to_die"})}
-"""Probes that a sandbox may lack what they try; none of them in all sandboxes."""
 _ASKED = {
     ("POST", "/v1/messages"),
     ("POST", "/v1/responses"),
@@ -28,15 +26,8 @@ _THROUGH_GATEWAY = ("gateway", "service", "key")
 _NEARBY = ("network", "gateway")
 
 
-def parameters(sandbox: str) -> list[Any]:
-    """Give the names of all escapes that a raid tries; those that are known to succeed are expected to."""
-    names = [one.name for one in catalogue.ESCAPES if one.where is not Where.DIRECT]
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(reason=BY_NAME[name].open[sandbox], strict=True))
-        if sandbox in BY_NAME[name].open
-        else name
-        for name in names
-    ]
+TRIED = [one.name for one in catalogue.ESCAPES if one.where is not Where.DIRECT]
+"""The names of all escapes that a raid tries."""
 
 
 def check(raid: Raid, name: str) -> None:
@@ -44,9 +35,10 @@ def check(raid: Raid, name: str) -> None:
     escape = BY_NAME[name]
     line = raid.lines.get(name)
     assert line is not None, f"{name} printed nothing: {raid.answers}"
-    if line.outcome == "not run":
-        assert name in MAY_NOT_RUN[raid.sandbox], line.seen
-        pytest.skip(line.seen)
+    if escape.open and not raid.may_forbid:
+        # Known and in the docs; the day that it is stopped, the docs are wrong.
+        assert line.outcome == "got", line
+        pytest.xfail(f"{name}: not stopped {escape.open}")
     if escape.where in (Where.INSIDE, Where.NEIGHBOUR):
         assert line.outcome == "stopped", line
         if escape.group in _THROUGH_GATEWAY:
@@ -101,12 +93,10 @@ def _record(folder: Path, name: str) -> dict[str, Any]:
 
 
 def check_every_probe_ran(raid: Raid) -> None:
-    """No probe is broken, and hardly any was not run."""
+    """No probe is broken, and none was not run."""
     assert [code for code, _ in raid.answers] == [0, 0], raid.answers
-    broken = [line for line in raid.lines.values() if line.outcome not in ("stopped", "got", "left", "not run", "end")]
+    broken = [line for line in raid.lines.values() if line.outcome not in ("stopped", "got", "left", "end")]
     assert broken == []
-    not_run = {line.name for line in raid.lines.values() if line.outcome == "not run"}
-    assert not_run <= MAY_NOT_RUN[raid.sandbox]
     assert len(raid.lines) >= 35
 
 

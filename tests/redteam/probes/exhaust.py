@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 
 from .calls import call
-from .kit import NotRun, Plan, Stopped, doors, nothing, probe
+from .kit import Plan, Stopped, doors, nothing, probe
 
 _MOST_PROCESSES = 1024
 _MOST_FILES = 4096
@@ -169,8 +169,6 @@ def priority(plan: Plan) -> str:
 @probe("exhaust.first_to_die")
 def first_to_die(plan: Plan) -> str:
     """When the machine runs out of memory, the kernel shall choose the agent, whatever the agent says."""
-    if not plan.facts["may_forbid"]:
-        raise NotRun("the daemon lacks CAP_SYS_RESOURCE, without which nobody can forbid it")
     with open("/proc/self/oom_score_adj") as file:
         before = int(file.read())
     for value in (before - 1, 0, -1000):

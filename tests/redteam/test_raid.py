@@ -1,4 +1,4 @@
-"""The red-team agent in the bubblewrap sandbox."""
+"""The red-team agent in every sandbox."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pytest
 
 from tests.redteam import raid as raids
 from tests.redteam import verdicts
-from tests.redteam.catalogue import BUBBLEWRAP
+from tests.redteam.catalogue import BUBBLEWRAP, DOCKER
 from tests.redteam.raid import Raid
 
 
-@pytest.fixture(scope="module")
-def raid(tmp_path_factory: pytest.TempPathFactory) -> Raid:
-    return raids.carry_out(BUBBLEWRAP, tmp_path_factory.mktemp("raid"))
+@pytest.fixture(scope="module", params=[BUBBLEWRAP, pytest.param(DOCKER, marks=pytest.mark.docker)])
+def raid(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Raid:
+    return raids.carry_out(request.param, tmp_path_factory.mktemp("raid"))
 
 
-@pytest.mark.parametrize("name", verdicts.parameters(BUBBLEWRAP))
+@pytest.mark.parametrize("name", verdicts.TRIED)
 def test_an_escape_is_stopped(raid: Raid, name: str) -> None:
     verdicts.check(raid, name)
 
