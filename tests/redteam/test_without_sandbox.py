@@ -31,7 +31,7 @@ def _plant(folder: Path, secrets: host.Secrets, traces: host.Traces) -> None:
     for kind in host.KINDS:
         (folder / f"{kind}.txt").write_text(secrets.value(kind))
     (folder / "job.json").write_text(json.dumps({"seed": SEED, "values": dict(zip(*UNSEEN.values(), strict=True))}))
-    (folder.parent / "akarena-work-x").mkdir()
+    (folder / "akarena-work-x").mkdir()
     (folder / "start" / traces.name).write_text("left")
 
 
