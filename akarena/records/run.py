@@ -21,6 +21,15 @@ from akarena.records.base import (
 from akarena.records.task import ComputeUnit, TargetName
 
 
+class Prices(Part):
+    """What a service takes for a million tokens of each kind, in US dollars, as the operator states it."""
+
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cache_read: NonNegativeFloat
+    cache_write: NonNegativeFloat
+
+
 class AgentConfiguration(Part):
     """One column of the comparison: an agent with its settings."""
 
@@ -30,6 +39,8 @@ class AgentConfiguration(Part):
     """Registered name of the agent."""
     model: str | None = Field(default=None, max_length=200)
     effort: str | None = Field(default=None, max_length=40)
+    arguments: tuple[str, ...] = ()
+    """Further arguments for the agent's own program."""
     command: tuple[str, ...] = ()
     """Argument vector of a ``command`` agent."""
     replay_of: str | None = Field(default=None, max_length=5000)
@@ -40,6 +51,12 @@ class AgentConfiguration(Part):
     """Address of the service, where it is not the vendor's."""
     service_key: str | None = Field(default=None, max_length=128)
     """Name of the environment variable with the key for `service_url`; null where none is needed."""
+    prices: Prices | None = None
+    """From which the cost of a trial is computed; null: no cost but what the agent reports itself."""
+    token_budget: PositiveInt | None = None
+    """Tokens of a trial, prompts and answers together; null: the gateway's own limit."""
+    usd_budget: PositiveFloat | None = None
+    """Dollars of a trial, by `prices`."""
 
 
 class SeedSource(StrEnum):
@@ -80,6 +97,8 @@ class ManifestRecord(Record):
     agent_wall_seconds: PositiveFloat
     check_calls: int = Field(ge=0)
     """Calls of ``check`` that an agent has."""
+    suggested_iterations: PositiveInt | None = None
+    """Rounds of improvement that the prompt speaks of; null: it does not."""
     contract_in_prompt: bool
     """Whether the prompt states which sizes are legal."""
     seed_sha256: Digest
