@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from akarena import __version__
+from akarena import __version__, flags
 from akarena.errors import AkarenaError, ClaimError, ExitCode, UserError, unknown_name
 
 Handler = Callable[[argparse.Namespace], int]
@@ -96,24 +95,20 @@ def _add_preflight(commands: Any) -> None:
 
 def _add_evaluate(commands: Any) -> None:
     parser = commands.add_parser("evaluate", help="let agents work on tasks, judge what they leave, write the report")
-    parser.add_argument("--agent", action="append", default=[], help="a name of `akarena agents list`; repeatable")
-    parser.add_argument("--model", help="model that the agent asks, by its full name; no other one is let through")
-    parser.add_argument("--effort", help="how hard the model thinks, in the words of the agent's command line")
-    parser.add_argument("--command", help="program of the agent `command`, as one quoted string", dest="program")
-    parser.add_argument("--service", help="model service that the agent `command` may reach: anthropic or openai")
-    parser.add_argument("--service-url", help="its address, where it is not the vendor's")
-    parser.add_argument("--service-key", help="name of the environment variable with the key for --service-url")
-    parser.add_argument("--replay", help="RUN:CONFIGURATION whose candidates the agent `replay` hands in")
+    flags.add_agents(parser)
     parser.add_argument("--tasks", nargs="+", default=[], help="id, glob, category, tag:NAME or difficulty:N")
     _add_machine(parser)
-    parser.add_argument("--attempts", type=_count, default=1, help="attempts of each configuration on each task")
+    parser.add_argument("--attempts", type=flags.count, default=1, help="attempts of each configuration on each task")
     seed = parser.add_mutually_exclusive_group()
     seed.add_argument("--seed", type=int, help="choose the seed of the unseen configurations; the report says so")
     seed.add_argument("--seed-of", help="use the revealed seed of a sealed run again")
     parser.add_argument("--run-id", help="name of the run folder")
     parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where run folders lie (runs/)")
-    parser.add_argument("--agent-seconds", type=_seconds, default=3600.0, help="wall time of an agent (3600)")
-    parser.add_argument("--check-calls", type=_calls, default=20, help="calls of `check` an agent has (20)")
+    parser.add_argument("--agent-seconds", type=flags.seconds, default=3600.0, help="wall time of an agent (3600)")
+    parser.add_argument("--check-calls", type=flags.calls, default=20, help="calls of `check` an agent has (20)")
+    parser.add_argument(
+        "--suggest-iterations", type=flags.count, help="rounds that the prompt speaks of (published: 3)"
+    )
     parser.add_argument(
         "--no-contract", action="store_true", help="leave the legal sizes out of the prompt, as published"
     )
@@ -153,31 +148,6 @@ def _add_build(commands: Any) -> None:
     what.add_argument("--compare", action="store_true", help="build twice without cache, name every difference")
     what.add_argument("--download-only", action="store_true", help="fill the build context, build no role")
     parser.set_defaults(handler=_build)
-
-
-def _count(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _calls(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _whole(text: str, least: int) -> int:
-    value = int(text) if text.isdecimal() else -1
-    if not least <= value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text} is not between {least} and 1000")
-    return value
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value <= 86400:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 86400 seconds")
-    return value
 
 
 def _all_tasks() -> Any:
@@ -291,12 +261,14 @@ def _preflight(arguments: argparse.Namespace) -> int:
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
+    # First, so that a missing key is told at once.
+    configurations = flags.configurations(arguments)
     from akarena import runner
     from akarena.display import Display
 
     request = runner.Request(
         runs_dir=arguments.runs_dir,
-        agents=_configurations(arguments),
+        agents=configurations,
         tasks=tuple(arguments.tasks),
         target=arguments.target,
         sandbox=arguments.sandbox,
@@ -306,53 +278,13 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         run_id=arguments.run_id,
         agent_seconds=arguments.agent_seconds,
         check_calls=arguments.check_calls,
+        suggested_iterations=arguments.suggest_iterations,
         contract_in_prompt=not arguments.no_contract,
         inspect=not arguments.no_inspection,
     )
     with Display() as display:
         run = runner.start(request, display)
     return _finished(run, arguments.json)
-
-
-def _configurations(arguments: argparse.Namespace) -> Any:
-    from akarena import agents, store
-    from akarena.agents.vendor import CliAgent
-    from akarena.records.run import AgentConfiguration
-
-    found = []
-    for name in arguments.agent or ["solution"]:
-        agent = agents.get(name)
-        settings: dict[str, Any] = {}
-        if isinstance(agent, CliAgent):
-            settings |= {
-                "model": arguments.model,
-                "effort": arguments.effort,
-                "service": agent.service,
-                "service_url": arguments.service_url,
-                "service_key": arguments.service_key,
-            }
-        if name == "command" and arguments.program:
-            try:
-                settings["command"] = tuple(shlex.split(arguments.program))
-            except ValueError as error:
-                raise UserError(f"--command {arguments.program!r}: {error}") from None
-            settings |= {
-                "model": arguments.model,
-                "service": arguments.service,
-                "service_url": arguments.service_url,
-                "service_key": arguments.service_key,
-            }
-        if name == "replay" and arguments.replay:
-            run_name, _, configuration = arguments.replay.rpartition(":")
-            if not run_name:
-                raise UserError(f"--replay {arguments.replay}: expected RUN:CONFIGURATION")
-            run = store.find_run(arguments.runs_dir, run_name)
-            settings["replay_of"] = f"{run.root.resolve()}:{configuration}"
-        found.append(AgentConfiguration(id=name, agent=name, **settings))
-    for flag, value in (("--model", arguments.model), ("--effort", arguments.effort)):
-        if value is not None and not any(getattr(one, flag[2:]) for one in found):
-            raise UserError(f"{flag} {value}: none of the agents takes it")
-    return tuple(found)
 
 
 def _resume(arguments: argparse.Namespace) -> int:

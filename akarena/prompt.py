@@ -38,7 +38,14 @@ def digest() -> str:
 
 
 def render(
-    task: TaskRecord, target: TargetName, architecture: str, *, contract: bool, check_calls: int, seconds: float
+    task: TaskRecord,
+    target: TargetName,
+    architecture: str,
+    *,
+    contract: bool,
+    check_calls: int,
+    seconds: float,
+    iterations: int | None = None,
 ) -> str:
     """Render the prompt of a task.
 
@@ -49,6 +56,7 @@ def render(
         contract: Whether to state which sizes are legal.
         check_calls: Calls of ``check`` that the agent has.
         seconds: Its time.
+        iterations: Rounds of improvement to speak of; None for no word about it.
     """
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, keep_trailing_newline=True, trim_blocks=False, autoescape=False
@@ -67,6 +75,7 @@ def render(
         check_calls=check_calls,
         check_command=CHECK_COMMAND,
         minutes=round(seconds / 60),
+        iterations=iterations,
         workspace=WORKSPACE,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,9 +12,8 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from akarena import __version__, agents, environment, keys, paths, reach, seeds, store, tasks
+from akarena import __version__, agents, configure, environment, keys, paths, reach, seeds, store, tasks
 from akarena import site as site_of
-from akarena.agents import Agent
 from akarena.errors import InfrastructureError, UserError
 from akarena.judgement import Court
 from akarena.lease import device_lease
@@ -44,6 +44,7 @@ class Request:
     run_id: str | None = None
     agent_seconds: float = 3600.0
     check_calls: int = 20
+    suggested_iterations: int | None = None
     contract_in_prompt: bool = True
     inspect: bool = True
 
@@ -68,10 +69,9 @@ def start(request: Request, progress: Progress) -> RunFolder:
         UserError: A name or a flag is wrong, or the run id is taken.
         InfrastructureError: The machine cannot run this; nothing was started.
     """
-    chosen_agents = _agents(request.agents)
+    programs = _programs(request.agents)
     site = site_of.choose(request.sandbox, request.target, needs_service=any(agent.service for agent in request.agents))
     chosen = _select(request, site.target)
-    programs = _programs(chosen_agents)
     checks = _isolated(site, programs, request.agents, progress)
     like = store.find_run(request.runs_dir, request.seed_of) if request.seed_of else None
     seed, source = seeds.choose(request.seed, like)
@@ -93,6 +93,7 @@ def start(request: Request, progress: Progress) -> RunFolder:
         tries=request.tries,
         agent_wall_seconds=request.agent_seconds,
         check_calls=request.check_calls,
+        suggested_iterations=request.suggested_iterations,
         contract_in_prompt=request.contract_in_prompt,
         seed_sha256=seeds.commitment(seed),
         seed_source=source,
@@ -122,7 +123,7 @@ def resume(run: RunFolder, progress: Progress, inspect: bool = True) -> RunFolde
         raise UserError(f"run {manifest.run_id} is sealed; there is nothing to resume")
     seed = seeds.recall(manifest)
     site = site_of.choose(manifest.sandbox, manifest.target.value)
-    programs = _programs(_agents(manifest.agents))
+    programs = _programs(manifest.agents)
     everything = {task.id: task for task in tasks.load_all(paths.root() / "tasks")}
     gone = [name for name in manifest.tasks if name not in everything]
     if gone:
@@ -169,24 +170,13 @@ def _select(request: Request, target: Target) -> list[Task]:
     fitting = [task for task in chosen if target.name in task.record.targets]
     if not fitting:
         raise UserError(f"--target {target.name.value}: none of the selected tasks can run there")
-    ids = [configuration.id for configuration in request.agents]
-    if len(set(ids)) != len(ids):
-        raise UserError(f"--agent: two configurations are called {next(name for name in ids if ids.count(name) > 1)}")
     return fitting
 
 
-def _agents(configurations: Sequence[AgentConfiguration]) -> list[Agent]:
-    """Return the agents, once nothing is missing for any of them."""
-    found = [agents.get(configuration.agent) for configuration in configurations]
-    pairs = zip(found, configurations, strict=True)
-    problems = [problem for agent, configuration in pairs for problem in agent.problems(configuration)]
-    if problems:
-        raise UserError("; ".join(problems))
-    return found
-
-
-def _programs(chosen: Sequence[Agent]) -> list[str]:
-    """Return the programs of agents that have images of their own."""
+def _programs(configurations: Sequence[AgentConfiguration]) -> list[str]:
+    """Return the programs of agents that have images of their own, once nothing is missing for any agent."""
+    configure.require_ready(configurations)
+    chosen = [agents.get(configuration.agent) for configuration in configurations]
     return sorted({agent.program for agent in chosen if agent.program is not None})
 
 
@@ -234,7 +224,7 @@ def _lock(
 def _finish(bench: Bench, run: RunFolder, chosen: list[Task], progress: Progress) -> None:
     """Bring every attempt to its end, then seal the run."""
     manifest = bench.manifest
-    plan = list(_plan(run, manifest, chosen))
+    plan = list(_plan(run, manifest, chosen, bench.seed))
     progress.planned(0, len(plan))
     for done, (task, configuration, attempt) in enumerate(plan, 1):
         _attempt(bench, task, configuration, attempt, progress)
@@ -246,12 +236,20 @@ def _finish(bench: Bench, run: RunFolder, chosen: list[Task], progress: Progress
 
 
 def _plan(
-    run: RunFolder, manifest: ManifestRecord, chosen: list[Task]
+    run: RunFolder, manifest: ManifestRecord, chosen: list[Task], seed: bytes
 ) -> Iterator[tuple[Task, AgentConfiguration, AttemptFolder]]:
-    """Yield every attempt; the configurations take turns on each task, so that drift hits all alike."""
+    """Yield every attempt, in an order that is random but the same after an interruption.
+
+    Each round of attempts takes the tasks in a new order, and on each task all configurations one after another in a
+    new order, so that what drifts with time hits all alike. ``events.jsonl`` records the order.
+    """
+
+    def rank(*names: object) -> bytes:
+        return hmac.digest(seed, "/".join(map(str, ("order", *names))).encode(), "sha256")
+
     for number in range(1, manifest.attempts + 1):
-        for task in chosen:
-            for configuration in manifest.agents:
+        for task in sorted(chosen, key=lambda one: rank(number, one.id)):
+            for configuration in sorted(manifest.agents, key=lambda one: rank(number, task.id, one.id)):
                 yield task, configuration, run.attempt(task.id, configuration.id, number)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -117,6 +118,22 @@ def load(kind: type[R], path: Path) -> R:
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}))") from None
     return parse(kind, data, str(path))
+
+
+def load_toml(kind: type[R], path: Path) -> R:
+    """Read a record that a person wrote in TOML.
+
+    Raises:
+        UserError: The file is missing, not TOML, or no such record; the message names file, key and what was expected.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: is not TOML ({error})") from None
+    # Dates are the only TOML values that JSON lacks; no key takes one.
+    return parse(kind, json.dumps(content, default=str, allow_nan=True).encode(), str(path))
 
 
 def validate(kind: type[AnyRecord] | str, data: bytes) -> list[str]:

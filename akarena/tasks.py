@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import json
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from akarena import files, schemas
-from akarena.errors import UserError, unknown_name
+from akarena.errors import unknown_name
 from akarena.records.task import Category, TaskRecord
 
 _AGENT_FILES = {
@@ -66,17 +64,7 @@ def load(folder: Path) -> Task:
     Raises:
         UserError: ``task.toml`` is missing, not TOML, or not a task; the message names file, key and what was expected.
     """
-    path = folder / "task.toml"
-    try:
-        content = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: is not TOML ({error})") from None
-    # Dates are the only TOML values that JSON lacks; no key of a task takes one.
-    data = json.dumps(content, default=str, allow_nan=True).encode()
-    record = schemas.parse(TaskRecord, data, str(path))
-    return Task(record, folder)
+    return Task(schemas.load_toml(TaskRecord, folder / "task.toml"), folder)
 
 
 def discover(tasks_folder: Path) -> dict[str, Path]:

@@ -131,6 +131,7 @@ def _let_work(bench: Bench, task: Task, configuration: AgentConfiguration, folde
         contract=bench.manifest.contract_in_prompt,
         check_calls=bench.manifest.check_calls,
         seconds=bench.manifest.agent_wall_seconds,
+        iterations=bench.manifest.suggested_iterations,
     )
     store.write_bytes(folder.logs / "prompt.md", text.encode())
     agent = agents.get(configuration.agent)

@@ -15,6 +15,8 @@ class SolutionAgent:
     name = "solution"
     summary = "hands in the task's own optimised answer; a control"
     program = None
+    takes = frozenset[str]()
+    service = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Nothing can be missing."""
@@ -37,6 +39,8 @@ class NopAgent:
     name = "nop"
     summary = "changes nothing; a control"
     program = None
+    takes = frozenset[str]()
+    service = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Nothing can be missing."""

@@ -39,6 +39,7 @@ class ClaudeAgent(CliAgent):
             *flags.split(),
             *(("--model", configuration.model) if configuration.model else ()),
             *(("--effort", configuration.effort) if configuration.effort else ()),
+            *configuration.arguments,
         )
 
     def environment(self, configuration: AgentConfiguration) -> dict[str, str]:

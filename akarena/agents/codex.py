@@ -46,6 +46,7 @@ class CodexAgent(CliAgent):
             *flags.split(),
             *(("--model", configuration.model) if configuration.model else ()),
             *(part for name, value in settings.items() for part in ("-c", f"{name}={value}")),
+            *configuration.arguments,
             "-",
         )
 

@@ -17,6 +17,10 @@ class CommandAgent:
     name = "command"
     summary = "runs any program in the sandbox (--command 'PROGRAM ARGUMENT ...')"
     program = None
+    takes = frozenset(
+        ("command", "model", "service", "service_url", "service_key", "prices", "token_budget", "usd_budget")
+    )
+    service = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Say whether there is a command."""

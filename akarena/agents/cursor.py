@@ -22,12 +22,13 @@ class CursorAgent(CliAgent):
     install = "install the Cursor CLI, which is in no registry, from its vendor"
     final_events = ("result",)
     prompt_on_stdin = False
-    takes_effort = False
+    # What it sends can't be counted in its tunnel, its model's name says the effort, and its hosts are fixed.
+    takes = frozenset(("model", "arguments"))
 
     def argv(self, configuration: AgentConfiguration) -> tuple[str, ...]:
         """Return the command; the format is always named, since its default changed."""
         model = ("--model", configuration.model) if configuration.model else ()
-        return ("-p", "--force", "--output-format", "stream-json", *model, "$AKARENA_PROMPT")
+        return ("-p", "--force", "--output-format", "stream-json", *model, *configuration.arguments, "$AKARENA_PROMPT")
 
     def environment(self, configuration: AgentConfiguration) -> dict[str, str]:
         """Return the key itself: the gateway can't add it inside TLS."""

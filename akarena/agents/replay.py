@@ -19,6 +19,8 @@ class ReplayAgent:
     name = "replay"
     summary = "hands in the candidates of an earlier run (--replay RUN:CONFIGURATION)"
     program = None
+    takes = frozenset({"replay_of"})
+    service = None
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Say whether the earlier run is there."""

@@ -50,7 +50,9 @@ class CliAgent(ABC):
     final_events: tuple[str, ...]
     """Types of events after which nothing more is to come."""
     prompt_on_stdin: bool = True
-    takes_effort: bool = True
+    takes = frozenset(
+        ("model", "effort", "arguments", "service_url", "service_key", "prices", "token_budget", "usd_budget")
+    )
 
     @abstractmethod
     def argv(self, configuration: AgentConfiguration) -> tuple[str, ...]:
@@ -70,8 +72,6 @@ class CliAgent(ABC):
         for flag, value in (("--model", configuration.model), ("--effort", configuration.effort)):
             if value is not None and not _SETTING.fullmatch(value):
                 problems.append(f"{flag} {value!r}: expected letters, digits and . _ : / @ [ ] -")
-        if configuration.effort and not self.takes_effort:
-            problems.append(f"--effort: {self.executable} has no such setting; expected a --model that names it")
         service = way_out.service_of(configuration)
         if service is None:
             problems.append(f"agent {self.name}: its configuration names no service, expected {self.service}")

@@ -5,11 +5,12 @@ from akarena.records.base import SCHEMA_VERSION, Part, Record
 from akarena.records.evaluation import CheckRecord, EvaluationRecord, SamplesRecord
 from akarena.records.image import ImageLockRecord
 from akarena.records.inspection import InspectionRecord
-from akarena.records.run import EventRecord, LockRecord, ManifestRecord, SeedRecord
+from akarena.records.run import AgentsRecord, EventRecord, LockRecord, ManifestRecord, SeedRecord
 from akarena.records.task import TaskRecord
 from akarena.records.trial import AttemptRecord, TrajectoryRecord, TrialRecord
 
 ALL = (
+    AgentsRecord,
     AttemptRecord,
     AuditRecord,
     CheckRecord,
@@ -30,6 +31,7 @@ ALL = (
 __all__ = [
     "ALL",
     "SCHEMA_VERSION",
+    "AgentsRecord",
     "AttemptRecord",
     "AuditRecord",
     "CheckRecord",

@@ -59,6 +59,15 @@ class AgentConfiguration(Part):
     """Dollars of a trial, by `prices`."""
 
 
+class AgentsRecord(Record):
+    """``agents.toml``: several agents or settings to compare in one run, written by hand."""
+
+    schema_name: ClassVar[str] = "agents"
+
+    schema_version: Literal[1]
+    agents: tuple[AgentConfiguration, ...] = Field(min_length=1, max_length=100)
+
+
 class SeedSource(StrEnum):
     """Where the run's seed comes from."""
 

@@ -122,6 +122,13 @@ FAULTS: dict[str, dict[str, tuple[str, Fault]]] = {
         "zero-bandwidth": ("cuda", put("calibration", "bandwidth_bytes_per_second", value=0)),
         "upper-case-digest": ("cuda", put("tasks", 0, "digest", value="AB" * 32)),
     },
+    "agents": {
+        "no-agents": ("four", put("agents", value=[])),
+        "a-key-itself": ("four", put("agents", 0, "key", value="placeholder")),
+        "no-agent": ("four", cut("agents", 0, "agent")),
+        "free-cache": ("four", cut("agents", 2, "prices", "cache_read")),
+        "empty-budget": ("four", put("agents", 1, "token_budget", value=0)),
+    },
     "manifest": {
         "no-agents": ("two-agents", put("agents", value=[])),
         "agent-leads-out": ("two-agents", put("agents", 0, "id", value="../x")),
@@ -259,6 +266,7 @@ def valid(scratch: Path) -> dict[tuple[str, str], Document]:
     add("mixed", build(builders.build_run(scratch / "mixed", outcomes=mixed).root))
     published = ROOT / "reports" / "published" / "agentkernelarena.json"
     found["published", "paper"] = json.loads(published.read_bytes())
+    found["agents", "four"] = tomllib.loads((ROOT / "docs" / "agents.toml").read_text())
     found["task", "layer-norm"] = tomllib.loads((ROOT / "tasks/hip2hip/layer_norm/task.toml").read_text())
     found["task", "two-dtypes"] = _two_dtypes(found["task", "layer-norm"])
     return found

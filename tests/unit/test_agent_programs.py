@@ -87,12 +87,6 @@ def test_a_setting_can_not_become_an_option(agent: CliAgent, bin_folder: Path) -
         assert problem.startswith(f"--model {model!r}: expected")
 
 
-def test_cursor_takes_no_effort(bin_folder: Path) -> None:
-    program(bin_folder / "cursor-agent")
-    (problem,) = CursorAgent().problems(configuration(CursorAgent(), effort="high"))
-    assert problem.startswith("--effort: cursor-agent has no such setting")
-
-
 def test_argv_of_claude_names_the_model_for_side_tasks_too() -> None:
     asked = configuration(ClaudeAgent(), model="claude-opus-4-6", effort="high")
     argv = ClaudeAgent().argv(asked)
