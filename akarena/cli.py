@@ -90,6 +90,8 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
 def _add_preflight(commands: Any) -> None:
     parser = commands.add_parser("preflight", help="check from inside that the sandbox isolates and the target works")
     _add_machine(parser)
+    flags.add_agents(parser)
+    parser.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where run folders will lie (runs/)")
     parser.set_defaults(handler=_preflight)
 
 
@@ -240,29 +242,37 @@ def _targets_list(arguments: argparse.Namespace) -> int:
 def _preflight(arguments: argparse.Namespace) -> int:
     from tabulate import tabulate
 
-    from akarena import site
-    from akarena.sandbox.preflight import preflight
+    from akarena import readiness
 
-    chosen = site.choose(arguments.sandbox, arguments.target)
-    target, box = chosen.target, chosen.sandbox
-    checks = preflight(box)
-    facts = target.facts()
+    chosen = flags.choose_agents(arguments) if arguments.agent or arguments.agents_file else ()
+    found = readiness.look(arguments.sandbox, arguments.target, chosen, arguments.runs_dir)
+    failed = [check for check in found.checks if not check.ok]
     if arguments.json:
-        rows = [{"check": check.check, "ok": check.ok, "detail": check.detail} for check in checks]
-        print(json.dumps({"target": target.name.value, "sandbox": box.name, "checks": rows}, indent=2))
+        place = found.place
+        target, box = (place.target.name.value, place.sandbox.name) if place else (None, None)
+        rows = [check.model_dump() for check in found.checks]
+        print(json.dumps({"target": target, "sandbox": box, "checks": rows}, indent=2))
     else:
-        print(f"target {target.name.value}: {facts.device}, {facts.architecture}, {facts.compiler}")
-        print(
-            tabulate(
-                [("ok" if check.ok else "FAILED", check.check, check.detail) for check in checks], tablefmt="plain"
-            )
-        )
-    return ExitCode.OK if all(check.ok for check in checks) else ExitCode.INFRASTRUCTURE
+        good = [check for check in found.checks if check.ok]
+        shown = [("ok", check.check, check.detail) for check in good if not chosen or check in found.others]
+        if chosen:
+            # One screen for what the user can do something about.
+            passed = f"{sum(check.ok for check in found.isolation)} checks from inside passed"
+            told = f"{passed} (`akarena preflight` lists them)" if found.isolation else "no check was run"
+            shown.append(("ok" if found.isolation else "not run", "isolation", told))
+        # What is missing comes last, where it is seen.
+        shown += [("FAILED", check.check, check.detail) for check in failed]
+        print(tabulate(shown, tablefmt="plain"))
+        print(f"{len(failed)} of {len(found.checks)} checks failed" if failed else "nothing is missing")
+    return ExitCode.INFRASTRUCTURE if failed else ExitCode.OK
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:
+    from akarena import configure
+
     # First, so that a missing key is told at once.
-    configurations = flags.configurations(arguments)
+    configurations = flags.choose_agents(arguments)
+    configure.require_ready(configurations)
     from akarena import runner
     from akarena.display import Display
 

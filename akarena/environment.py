@@ -7,9 +7,9 @@ import platform
 import subprocess
 from collections.abc import Sequence
 
-from akarena import paths, prompt
+from akarena import agents, paths, prompt
 from akarena.judgement import judge_digest
-from akarena.records import LockRecord
+from akarena.records import LockRecord, ManifestRecord
 from akarena.records.run import (
     AssuranceLine,
     Calibration,
@@ -33,27 +33,27 @@ def source_commit() -> SourceCommit:
 
 
 def lock(
-    run_id: str,
+    manifest: ManifestRecord,
     tasks: list[Task],
     site: Site,
-    programs: Sequence[str],
+    programs: Sequence[Package],
     checks: Sequence[PreflightCheck],
     calibration: Calibration | None,
 ) -> LockRecord:
     """Describe everything that the results depend on. No host name, user or path is among it.
 
     Args:
-        run_id: Name of the run.
-        tasks: What it is about.
+        manifest: What the run was asked.
+        tasks: Its tasks.
         site: Where it takes place.
-        programs: Agents' programs that have images of their own.
+        programs: Agents' own programs, by configuration, with their versions.
         checks: What the preflight saw.
         calibration: Of the instrument.
     """
     facts, target = site.target.facts(), site.target
     return LockRecord(
         schema_version=1,
-        run_id=run_id,
+        run_id=manifest.run_id,
         tasks=tuple(LockedTask(id=task.id, digest=task.digest) for task in tasks),
         judge_digest=judge_digest(),
         prompt_digest=prompt.digest(),
@@ -65,17 +65,18 @@ def lock(
         operating_system=_operating_system(),
         python=platform.python_version(),
         packages=_packages(),
+        programs=tuple(programs),
         isolation=tuple(
             AssuranceLine(limit=line.limit, strength=line.strength.value, how=line.how)
             for line in site.sandbox.assurance()
         ),
         preflight=tuple(checks),
-        container_engine=_container_engine(site, programs),
+        container_engine=_container_engine(site, manifest),
         calibration=calibration,
     )
 
 
-def _container_engine(site: Site, programs: Sequence[str]) -> ContainerEngine | None:
+def _container_engine(site: Site, manifest: ManifestRecord) -> ContainerEngine | None:
     if site.images is None:
         return None
     # Imported here: it needs the Docker SDK.
@@ -84,7 +85,8 @@ def _container_engine(site: Site, programs: Sequence[str]) -> ContainerEngine | 
     assert isinstance(site.sandbox, DockerSandbox)
     found = site.sandbox.facts()
     images = {role.value: digest for role, digest in found.images.items()}
-    for program in programs:
+    chosen = (agents.get(configuration.agent).program for configuration in manifest.agents)
+    for program in sorted({name for name in chosen if name is not None}):
         own = site.for_program(program).sandbox
         assert isinstance(own, DockerSandbox)
         images[f"agent-{program}"] = own.facts().images[Role.AGENT]

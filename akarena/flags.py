@@ -27,8 +27,12 @@ def add_agents(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replay", help="RUN:CONFIGURATION whose candidates the agent `replay` hands in")
 
 
-def configurations(arguments: argparse.Namespace) -> Any:
-    """Return the agents with their settings, once nothing is missing for them."""
+def choose_agents(arguments: argparse.Namespace) -> Any:
+    """Return the agents with their settings; what is missing for them is not looked at.
+
+    Raises:
+        UserError: A name, a value or a file is wrong, or nobody takes a setting that was given.
+    """
     from akarena import configure
 
     settings = {
@@ -49,11 +53,8 @@ def configurations(arguments: argparse.Namespace) -> Any:
         if arguments.agent or given:
             other = "--agent" if arguments.agent else given[0]
             raise UserError(f"--agents-file {arguments.agents_file}: says it all, expected no {other} beside it")
-        found = configure.from_file(arguments.agents_file, arguments.runs_dir)
-    else:
-        found = configure.from_flags(arguments.agent or ["solution"], settings, arguments.runs_dir)
-    configure.require_ready(found)
-    return found
+        return configure.from_file(arguments.agents_file, arguments.runs_dir)
+    return configure.from_flags(arguments.agent or ["solution"], settings, arguments.runs_dir)
 
 
 def _words(flag: str, text: str | None) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from akarena import __version__, agents, configure, environment, keys, paths, reach, seeds, store, tasks
+from akarena import __version__, agents, configure, environment, keys, paths, readiness, seeds, store, tasks
 from akarena import site as site_of
 from akarena.errors import InfrastructureError, UserError
 from akarena.judgement import Court
@@ -20,7 +20,6 @@ from akarena.lease import device_lease
 from akarena.records import AttemptRecord, EventRecord, LockRecord, ManifestRecord, TrialRecord
 from akarena.records.run import AgentConfiguration, EventKind, PreflightCheck
 from akarena.records.trial import TrialOutcome, TrySummary
-from akarena.sandbox.preflight import preflight
 from akarena.site import Site
 from akarena.store import AttemptFolder, RunFolder
 from akarena.targets import Target
@@ -106,7 +105,7 @@ def start(request: Request, progress: Progress) -> RunFolder:
         seeds.keep(run_id, seed)
         store.write_record(run.manifest, manifest)
         _log(run, EventKind.RUN_STARTED)
-        lock = _lock(run, chosen, site, programs, checks, progress)
+        lock = _lock(run, manifest, chosen, site, checks, progress)
         _finish(Bench.of(manifest, lock, site, seed, request.inspect), run, chosen, progress)
     return run
 
@@ -136,7 +135,7 @@ def resume(run: RunFolder, progress: Progress, inspect: bool = True) -> RunFolde
             lock = run.read(LockRecord, run.lock)
             _unchanged(manifest.run_id, lock, chosen)
         else:
-            lock = _lock(run, chosen, site, programs, checks, progress)
+            lock = _lock(run, manifest, chosen, site, checks, progress)
         _finish(Bench.of(manifest, lock, site, seed, inspect), run, chosen, progress)
     return run
 
@@ -185,14 +184,9 @@ def _isolated(
 ) -> list[PreflightCheck]:
     """Prove the sandbox from inside, and that agents reach their service; there is no falling back to a weaker one."""
     progress.said(f"sandbox {site.sandbox.name}: checking from inside")
-    found = preflight(site.sandbox)
-    for program in programs:
-        if site.images is not None:
-            found += preflight(site.for_program(program).sandbox)
-    checks = [PreflightCheck(check=check.check[:200], ok=check.ok, detail=check.detail[:2000]) for check in found]
-    services = {(one.service, one.service_url, one.service_key): one for one in configurations}
-    for configuration in services.values():
-        checks += reach.check(site, configuration)
+    places = [site, *(site.for_program(program) for program in programs if site.images is not None)]
+    checks = [check for place in places for check in readiness.isolation(place)]
+    checks += readiness.services(site, configurations)
     failed = [check for check in checks if not check.ok]
     if failed:
         lines = "; ".join(f"{check.check} ({check.detail})" for check in failed)
@@ -202,9 +196,9 @@ def _isolated(
 
 def _lock(
     run: RunFolder,
+    manifest: ManifestRecord,
     chosen: list[Task],
     site: Site,
-    programs: Sequence[str],
     checks: Sequence[PreflightCheck],
     progress: Progress,
 ) -> LockRecord:
@@ -216,7 +210,8 @@ def _lock(
         # Workers of the calibration wrote into memory that its judge had made.
         shared = f"a worker answers within {calibration.round_trip_us:.0f} us"
         checks = [*checks, PreflightCheck(check="judge and workers share device memory", ok=True, detail=shared)]
-    lock = environment.lock(run.root.name, chosen, site, programs, checks, calibration)
+    programs = readiness.versions(site, manifest.agents)
+    lock = environment.lock(manifest, chosen, site, programs, checks, calibration)
     store.write_record(run.lock, lock)
     return lock
 

@@ -77,8 +77,10 @@ class Agent(Protocol):
     """Name of its program, where an image has to hold one; None for an agent that needs nothing installed."""
     takes: frozenset[str]
     """Settings of a configuration that it has a use for, by field of `AgentConfiguration`."""
-    service: str | None
-    """The model service that it always speaks to; None where it has none, or the user chooses."""
+
+    @property
+    def service(self) -> str | None:
+        """The model service that it always speaks to; None where it has none, or the user chooses."""
 
     def problems(self, configuration: AgentConfiguration) -> list[str]:
         """Return what is missing or wrong before anything starts, one line each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
+from pathlib import Path
 
 from akarena import gateway, paths
 from akarena.agents import installed, program, stream, way_out
@@ -19,9 +20,9 @@ from akarena.records.audit import Verdict
 from akarena.records.run import AgentConfiguration
 from akarena.records.task import TargetName
 from akarena.records.trial import AgentEnd
-from akarena.sandbox.base import Mount, Role
+from akarena.sandbox.base import Command, End, Limits, Mount, Role, Sandbox
 from akarena.store import AUDIT_LOG
-from akarena.targets import host
+from akarena.targets import Target, host
 from akarena.targets.image import ImageTarget
 
 GRACE_SECONDS = 20.0
@@ -29,6 +30,7 @@ GRACE_SECONDS = 20.0
 STALL_SECONDS = 1800.0
 """An agent that prints nothing for so long is stalled."""
 _OUTPUT_BYTES = 32 << 20
+_VERSION_LIMITS = Limits(60.0, 4 << 30, 256, 1 << 20, 256 << 20, 256 << 20)
 _SUPERVISOR = f"{host.CODE}/supervise.py"
 _SETTING = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*")
 _REFUSED = re.compile(r"\b(401|403)\b|unauthori[sz]ed|(invalid|incorrect).{0,20}api.?key|not logged in", re.IGNORECASE)
@@ -83,7 +85,7 @@ class CliAgent(ABC):
 
     def work(self, assignment: Assignment) -> Outcome:
         """Run it to its end, and read what it printed."""
-        found = self._find(assignment)
+        found = self._find(assignment.target)
         settings = {
             "final": self.final_events,
             "grace_seconds": GRACE_SECONDS,
@@ -133,8 +135,35 @@ class CliAgent(ABC):
             logs={"agent.stdout": raw, "agent.stderr": ran.result.stderr, **ran.audit},
         )
 
-    def _find(self, assignment: Assignment) -> Installed:
-        if isinstance(assignment.target, ImageTarget):
+    def version(self, sandbox: Sandbox, target: Target) -> str:
+        """Start the program for what it says of its version.
+
+        Raises:
+            InfrastructureError: It is not there, or does not start.
+        """
+        found = self._find(target)
+        provision = target.torch_process()
+        folders = (str(Path(target.python(Role.AGENT).executable).parent), provision.environment["PATH"])
+        result = sandbox.run(
+            Command(
+                argv=(found.path, "--version"),
+                environment={**provision.environment, "PATH": ":".join((*folders, *found.folders))},
+                mounts=(*provision.mounts, *found.mounts),
+                limits=_VERSION_LIMITS,
+                role=Role.AGENT,
+            )
+        )
+        said = result.stdout.decode("utf-8", "replace").strip().splitlines()
+        if result.end is not End.EXITED or result.exit_code != 0 or not said:
+            why = result.stderr.decode("utf-8", "replace").strip()[-300:]
+            raise InfrastructureError(
+                f"agent {self.name}: {self.executable} --version gave no answer "
+                f"({result.end} {result.exit_code} {result.detail} {why})"
+            )
+        return said[0][:200]
+
+    def _find(self, target: Target) -> Installed:
+        if isinstance(target, ImageTarget):
             return Installed(self.executable)
         found = installed.find(self.executable)
         if found is None:

@@ -146,7 +146,7 @@ def missing_key(service: Service) -> str | None:
         return None
     value = os.environ.get(variable, "")
     if not value:
-        return f"environment variable {variable}: is not set, expected the key of the service {service.name}"
+        return f"environment variable {variable}: is not set; set it to a key of the service {service.name}"
     if not value.isascii() or not value.isprintable() or value != value.strip():
         return f"environment variable {variable}: holds other characters than a key can"
     return None

@@ -202,6 +202,8 @@ class LockRecord(Record):
     operating_system: str
     python: str
     packages: tuple[Package, ...]
+    programs: tuple[Package, ...] = ()
+    """Agents' own programs, by configuration, each with what it says of its version."""
     isolation: tuple[AssuranceLine, ...]
     preflight: tuple[PreflightCheck, ...] = ()
     """What was seen from inside the sandbox before the first trial; all were ok, or there would be no run."""

@@ -17,6 +17,9 @@ import json, os, socket, subprocess, sys
 def show(**event):
     print(json.dumps(event), flush=True)
 
+if sys.argv[1:] == ["--version"]:
+    print("fake 1.0")
+    sys.exit()
 prompt = sys.argv[-1]
 model = sys.argv[sys.argv.index("--model") + 1]
 assert sys.argv[1:5] == ["-p", "--force", "--output-format", "stream-json"], sys.argv
@@ -112,4 +115,4 @@ def test_a_missing_key_is_told_before_anything_starts(cli: Cli, monkeypatch: pyt
 
 def test_a_model_that_no_agent_takes_is_told(cli: Cli) -> None:
     done = cli(*cli.evaluate_arguments("nobody", "--agent", "nop", "--model", "m"))
-    assert (done.code, done.told) == (2, ["akarena: --model m: none of the agents takes it"])
+    assert (done.code, done.told) == (2, ["akarena: --model: none of the chosen agents takes it (nop)"])
