@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from akarena.sandbox.base import Command, End, Limits, Mount, Result, Role, Sand
 from akarena.targets import host
 from akarena.targets.base import Python
 from akarena.tasks import Task
+from akarena.temporary import OwnedFolder
 
 ARCHITECTURES = ("gfx942", "gfx950")
 _ANSWER_BYTES = 64 << 10
@@ -129,7 +129,7 @@ def _inspect(
     except UserError:
         return _failed(f"{name} is missing, no regular file, or too large", "")
     try:
-        with tempfile.TemporaryDirectory(prefix="akarena-") as scratch:
+        with OwnedFolder("inspect") as scratch:
             command = _command(where, task, Path(scratch), Path(name).name, source, architectures)
             result = where.sandbox.run(command, cancel=cancel)
     except (InfrastructureError, OSError) as error:

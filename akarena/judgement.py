@@ -6,7 +6,6 @@ import hashlib
 import json
 import secrets
 import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +22,7 @@ from akarena.records.task import Category, TargetName, TaskRecord, Value
 from akarena.sandbox.base import Command, End, Limits, Mount, Role, Sandbox, ScratchMount
 from akarena.targets import EntryKind, Target, host
 from akarena.tasks import Task
+from akarena.temporary import OwnedFolder
 
 JUDGE_SECONDS = 480.0
 _CANDIDATE_SECONDS = 240.0
@@ -202,7 +202,7 @@ class Court:
     def _execute(
         self, job: Job, sources: dict[Process, Path], oracle: Path, cancel: threading.Event | None
     ) -> tuple[str, str]:
-        with tempfile.TemporaryDirectory(prefix="akarena-") as folder:
+        with OwnedFolder("judge") as folder:
             scratch = Path(folder)
             processes = self._processes(job, sources, oracle, scratch)
             result = self._sandbox.judge(processes, main=Process.JUDGE.value, cancel=cancel)

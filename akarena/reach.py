@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from pathlib import Path
 
 from akarena.agents.way_out import PORT, behind_forwarder, service_of
@@ -12,6 +11,7 @@ from akarena.records.run import AgentConfiguration, PreflightCheck
 from akarena.sandbox.base import Command, End, Limits, Role
 from akarena.sandbox.runtime import python_of
 from akarena.site import Site
+from akarena.temporary import OwnedFolder
 
 _MIB = 1 << 20
 _LIMITS = Limits(60.0, 512 * _MIB, 64, _MIB, 16 * _MIB, 16 * _MIB)
@@ -47,7 +47,7 @@ def check(site: Site, configuration: AgentConfiguration) -> list[PreflightCheck]
     if service is None:
         return []
     with (
-        tempfile.TemporaryDirectory(prefix="akarena-reach-") as name,
+        OwnedFolder("reach") as name,
         Gateway(service, Path(name) / "audit.jsonl") as gateway,
     ):
         result = site.sandbox.run(_command(site, gateway.path, service))

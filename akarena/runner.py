@@ -12,8 +12,9 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from akarena import __version__, agents, configure, environment, keys, paths, readiness, seeds, store, tasks
+from akarena import __version__, agents, configure, environment, keys, paths, readiness, seeds, store, tasks, temporary
 from akarena import site as site_of
+from akarena.agents.take_back import take_back
 from akarena.errors import InfrastructureError, UserError
 from akarena.judgement import Court
 from akarena.lease import device_lease
@@ -300,7 +301,8 @@ def _unchanged(run_id: str, lock: LockRecord, chosen: list[Task]) -> None:
 
 @contextmanager
 def _exclusive(run: RunFolder) -> Iterator[None]:
-    """Keep a second akarena out of the run."""
+    """Keep a second akarena out of the run, and clear what killed ones left in the temporary folder."""
+    temporary.sweep(take_back)
     try:
         with FileLock(run.root / ".lock", timeout=0):
             yield

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from akarena.site import Site
 from akarena.store import TryFolder
 from akarena.targets import Target
 from akarena.tasks import Task
+from akarena.temporary import OwnedFolder
 from akarena.workspace import Candidate
 
 _LOG_CHARACTERS = 8000
@@ -79,7 +79,7 @@ def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder:
     """Run one try and write everything into its folder, ``trial.json`` last."""
     started = now()
     clock = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="akarena-work-") as name:
+    with OwnedFolder("work") as name:
         work = Path(name) / "workspace"
         work.mkdir()
         workspace.stage(task, work)
@@ -154,7 +154,7 @@ def _let_work(bench: Bench, task: Task, configuration: AgentConfiguration, folde
 
 def _check(bench: Bench, task: Task, work: Path, calls_left: int) -> bytes:
     """Judge the workspace as it is on the seen configurations; nothing unseen and no tolerance is told."""
-    with tempfile.TemporaryDirectory(prefix="akarena-check-") as name:
+    with OwnedFolder("check") as name:
         candidate = workspace.take(task, work, Path(name) / "candidate")
         if candidate.fault is not None:
             return _check_answer(False, candidate.evidence, (), "the file to judge is not there", calls_left)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -22,6 +21,7 @@ from akarena.records.trial import AgentEnd, Step, Tokens
 from akarena.sandbox.base import Command, End, Limits, Mount, Result, Role
 from akarena.sandbox.ownership import prepare_writable
 from akarena.targets import host
+from akarena.temporary import OwnedFolder
 
 PROMPT_FILE = f"{host.CODE}/prompt.md"
 """Where the prompt lies in the sandbox; AKARENA_PROMPT_FILE names it."""
@@ -84,7 +84,7 @@ def run(assignment: Assignment, program: Program) -> Ran:
         program: What is run.
     """
     cancel = threading.Event()
-    with tempfile.TemporaryDirectory(prefix="akarena-agent-") as name:
+    with OwnedFolder("agent") as name:
         private = Path(name)
         prompt = private / "prompt.md"
         prompt.write_text(assignment.prompt, "utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +14,7 @@ from akarena.errors import InfrastructureError, UserError
 from akarena.gateway.services import Service, Style
 from akarena.gateway.settings import Budgets, Settings, Totals
 from akarena.sandbox.ownership import prepare_writable
+from akarena.temporary import OwnedFolder
 
 _START_SECONDS = 30.0
 _STOP_SECONDS = 10.0
@@ -49,7 +49,7 @@ class Gateway:
         if problem:
             raise UserError(problem)
         self._service = service
-        self._folder = tempfile.TemporaryDirectory(prefix="akarena-gateway-")
+        self._folder = OwnedFolder("gateway")
         self.path = Path(self._folder.name) / _SOCKET
         self._settings = Settings(service, str(self.path), str(audit.absolute()), models, budgets or Budgets())
         self._process: subprocess.Popen[bytes] | None = None

@@ -7,7 +7,6 @@ import os
 import secrets
 import select
 import socket
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -26,6 +25,7 @@ from akarena.sandbox.docker.options import create_options, tmpfs_bytes
 from akarena.sandbox.docker.owner import OWNER_LABEL, RUN_LABEL, own_label, remove_containers, remove_labelled
 from akarena.sandbox.docker.watch import OutOfMemoryWatch
 from akarena.sandbox.ownership import host_id
+from akarena.temporary import OwnedFolder
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -56,14 +56,14 @@ class Session:
         self._volumes: dict[str, str] = {}
         self._containers: list[Container] = []
         self._court: CourtRoom | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: OwnedFolder | None = None
         self._watch: OutOfMemoryWatch | None = None
         self._wake_reader, self._wake_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 
     def __enter__(self) -> Session:
         """Make the folder of handoffs and the scratch volumes."""
         try:
-            self._folder = tempfile.TemporaryDirectory(prefix="akarena-docker-")
+            self._folder = OwnedFolder("docker")
             self._watch = OutOfMemoryWatch(self._api, self._label, self._out_of_memory)
             self._make_volumes()
         except BaseException:
