@@ -18,7 +18,15 @@ from tests.services import StandIn, Turn
 MARK = "zq9-key-begins"
 KEY = f"{MARK}-4f1c77ab9e"
 ANSWER = "use more threads"
-SOLUTION = (ROOT / "tasks" / SOFTMAX / "solution" / "kernel.hip").read_text("utf-8")
+# One task of each category, with the file to hand in, by a file that only this category's agents see.
+TASKS = {
+    "kernel.py": ("triton2triton/rms_norm", "kernel.py"),
+    "module.py": ("pytorch2hip/cross_entropy", "kernel.hip"),
+    "kernel.hip": (SOFTMAX, "kernel.hip"),
+}
+SOLUTIONS = {
+    mark: (name, (ROOT / "tasks" / task / "solution" / name).read_text("utf-8")) for mark, (task, name) in TASKS.items()
+}
 
 # Prints one JSON object. It knows how the key begins, so that it can look for the rest.
 AGENT = """
@@ -74,7 +82,8 @@ for name, text in texts():
             continue
     held += [f"{name}: {piece[:12]}" for piece in text.split(mark)[1:] if piece.startswith("-")]
 found["key"] = held
-open("kernel.hip", "w").write(SOLUTION)
+name, solution = next(pair for mark, pair in SOLUTIONS.items() if os.path.exists(mark))
+open(name, "w").write(solution)
 print(json.dumps(found))
 """
 
@@ -86,24 +95,28 @@ def test_the_model_answers_and_nothing_else_is_reached(sandbox: str, cli: Cli, m
     monkeypatch.setenv("STANDIN_KEY", KEY)
     with StandIn(Turn(text=ANSWER, input_tokens=111, output_tokens=7)) as service:
         port = service.url.rpartition(":")[2]
-        text = AGENT.replace("MARK", MARK).replace("PORT", port).replace("SOLUTION", repr(SOLUTION))
+        text = AGENT.replace("MARK", MARK).replace("PORT", port).replace("SOLUTIONS", repr(SOLUTIONS))
         program = base64.b64encode(text.encode()).decode()
         run = cli.evaluate(
             f"way-out-{sandbox}",
             *("--agent", "command", "--command", shlex.join(["python3", "-c", f"import base64; {_run(program)}"])),
             *("--service", "anthropic", "--service-url", service.url, "--service-key", "STANDIN_KEY"),
-            *("--sandbox", sandbox, "--tasks", SOFTMAX),
+            *("--sandbox", sandbox, "--tasks", *(task for task, _ in TASKS.values())),
         )
         seen = list(service.seen)
-    folder = attempt(run, SOFTMAX, "command")
+    # The first one is that of the preflight.
+    asked = [("/v1/models", KEY)] + [("/v1/messages", KEY)] * len(TASKS)
+    assert [(request.path, request.headers["x-api-key"]) for request in seen] == asked
+    for task, _ in TASKS.values():
+        _check_trial(attempt(run, task, "command"))
+    assert [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()] == []
+    assert cli("verify", str(run)).code == 0
+
+
+def _check_trial(folder: Path) -> None:
     found = json.loads((folder / "logs" / "agent.stdout").read_bytes())
     assert found["model"][0] == 200
     assert found["model"][1]["content"][0]["text"] == ANSWER
-    # The first one is that of the preflight.
-    assert [(request.path, request.headers["x-api-key"]) for request in seen] == [
-        ("/v1/models", KEY),
-        ("/v1/messages", KEY),
-    ]
     refused = ("web search", "remote mcp", "file by address", "other path")
     assert [found[name][0] for name in refused] == [403] * 4
     reached = [name for name, what in found.items() if what == "reached"]
@@ -112,9 +125,8 @@ def test_the_model_answers_and_nothing_else_is_reached(sandbox: str, cli: Cli, m
     _check_audit(folder)
     assert record(folder, "trajectory.json")["tokens"]["input"] == 111
     assert record(folder, "trajectory.json")["tokens"]["output"] == 7
-    assert record(folder, "trial.json")["status"] == "judged"
-    assert [path for path in run.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()] == []
-    assert cli("verify", str(run)).code == 0
+    trial = record(folder, "trial.json")
+    assert (trial["status"], trial["seen"]["state"], trial["unseen"]["state"]) == ("judged", "correct", "correct")
 
 
 def _run(program: str) -> str:
