@@ -43,6 +43,8 @@ class Cli:
 
     folder: Path
     root: Path = ROOT
+    python_path: Path = ROOT
+    """A folder with further packages."""
 
     @property
     def runs(self) -> Path:
@@ -59,7 +61,7 @@ class Cli:
         environment = {
             **os.environ,
             "AKARENA_ROOT": str(self.root),
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(ROOT), str(self.python_path)))),
             "XDG_STATE_HOME": str(self.folder / "state"),
             "NO_COLOR": "1",
         }

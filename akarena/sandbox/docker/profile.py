@@ -45,7 +45,7 @@ _MEMORY = """
 """
 _PROCESSES = """
     arch_prctl capget capset execve execveat exit exit_group fork get_robust_list getcpu getegid geteuid getgid
-    getgroups getpgid getpgrp getpid getppid getpriority getresgid getresuid getrlimit getrusage gettid getuid
+    getgroups getpgid getpgrp getpid getppid getpriority getresgid getresuid getrlimit getrusage getsid gettid getuid
     ioprio_get ioprio_set kill landlock_add_rule landlock_create_ruleset landlock_restrict_self pidfd_open
     pidfd_send_signal prctl prlimit64 rseq sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getattr
     sched_getparam sched_getscheduler sched_rr_get_interval sched_setaffinity sched_setattr sched_setparam
