@@ -31,7 +31,7 @@ SOURCES = ("akarena", "noxfile.py", "tests", "tasks")
 
 TIERS = {
     "gpu": "a GPU",
-    "docker": "a Docker daemon",
+    "docker": "a Docker daemon and images with claude and codex",
     "clang": "clang-22 and lld-22",
     "npm": "the programs claude and codex",
 }

@@ -44,6 +44,7 @@ class Turn:
         break_after: Cuts the connection after so many events of a stream, or so many bytes of a plain answer.
         raw: Bytes sent in place of the body, for answers that are no API's.
         headers: Further headers of the answer.
+        content_type: Of an answer that is no stream.
         number: Place in the script; set when the turn is chosen. Agents drop results whose call id they have seen.
     """
 
@@ -60,6 +61,7 @@ class Turn:
     break_after: int | None = None
     raw: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
     number: int = 0
 
 

@@ -16,6 +16,7 @@ import json
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -31,10 +32,14 @@ class StandIn:
     Args:
         script: The turns of the conversation.
         models: Names that ``/v1/models`` lists.
+        first: Answers the first requests to the model, one each and whatever they hold; then the script begins.
     """
 
-    def __init__(self, *script: Turn, models: tuple[str, ...] = ("standin-model",)) -> None:
+    def __init__(
+        self, *script: Turn, models: tuple[str, ...] = ("standin-model",), first: tuple[Turn, ...] = ()
+    ) -> None:
         self.script = script or (Turn(),)
+        self._first = deque(first)
         self.models = models
         self.seen: list[Seen] = []
         self._server = _Server(self)
@@ -57,6 +62,13 @@ class StandIn:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def turn(self, document: JsonObject) -> Turn:
+        """Choose the answer to a request to the model."""
+        try:
+            return self._first.popleft()
+        except IndexError:
+            return choose(self.script, document)
 
     def conversation(self) -> list[Seen]:
         """Give the requests that asked the model for an answer."""
@@ -102,7 +114,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_json(404, {"error": {"message": f"no such path: {self.path}"}})
 
     def _answer(self, path: str, document: JsonObject) -> None:
-        turn = choose(self.server.service.script, document)
+        turn = self.server.service.turn(document)
         model = str(document.get("model"))
         if turn.delay_seconds:
             time.sleep(turn.delay_seconds)
@@ -142,7 +154,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes, turn: Turn) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", turn.content_type)
         self.send_header("Content-Length", str(len(body)))
         self._further_headers(turn)
         self.end_headers()

@@ -1,14 +1,9 @@
-"""The real ``claude`` and ``codex``, through the forwarder and the gateway, against the stand-in service.
-
-They are not part of the project: ``npm install -g @anthropic-ai/claude-code @openai/codex``, or put the ``bin`` folder
-of any other install on the PATH.
-"""
+"""The real ``claude`` and ``codex``: sessions through the gateway, and how they end when something goes wrong."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,12 +18,12 @@ from akarena.gateway import Budgets, Gateway, Totals, find, forwarder
 from akarena.records import AuditRecord
 from akarena.records.audit import RefusalReason, Verdict
 from akarena.records.trial import Tokens
-from tests.e2e.conftest import ROOT, SOFTMAX, Cli, attempt, record
+from tests.e2e.conftest import SOFTMAX, Cli, attempt, record
 from tests.services import StandIn, ToolCall, Turn
+from tests.services.real import KEY, call, program
 
 pytestmark = pytest.mark.npm
 
-KEY = "sk-secret-77ab-for-the-service"
 FINAL = Turn(text="finished", cache_read_tokens=50)
 CLAUDE = (
     Turn(text="I write.", calls=(ToolCall("Bash", {"command": "echo hi > out.txt", "description": "write"}),)),
@@ -40,6 +35,8 @@ CODEX = (
     Turn(text="I look.", calls=(ToolCall("exec_command", {"cmd": "cat out.txt"}),)),
     FINAL,
 )
+DROPPED = {"thinking-display-updates-2026-08-18"}
+"""Beta features that the gateway takes out of a request; the programs work without them."""
 NO_SEARCH = ("-c", 'web_search="disabled"')
 
 
@@ -62,13 +59,6 @@ class Session:
     totals: Totals
     service: StandIn
     folder: Path
-
-
-def program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed (npm install -g @anthropic-ai/claude-code @openai/codex)")
-    return found
 
 
 def run(tmp_path: Path, kind: str, script: tuple[Turn, ...], *further: str, **budgets: int) -> Session:
@@ -157,7 +147,8 @@ def test_a_session_with_tools(tmp_path: Path, kind: str, script: tuple[Turn, ...
     asked = [record for record in session.records if record.model is not None]
     assert len(asked) == len(session.service.conversation()) == 3
     assert {record.verdict for record in asked} == {Verdict.ALLOWED}
-    assert all(record.complete and record.streamed and not record.dropped for record in asked)
+    assert all(record.complete and record.streamed for record in asked)
+    assert {feature for record in asked for feature in record.dropped} <= DROPPED
     assert session.totals.tokens == Tokens(input=300, output=60, cache_read=50, cache_write=0, reasoning=0)
     tools = set(asked[0].tools)
     assert "Bash" in tools if kind == "anthropic" else "exec_command" in tools
@@ -180,10 +171,8 @@ def test_the_search_of_codex_is_refused(tmp_path: Path) -> None:
     assert session.service.seen == []
 
 
-SOLUTION = (ROOT / "tasks" / SOFTMAX / "solution" / "kernel.hip").read_text("utf-8")
-TOOLS = {"claude": ("Bash", "command"), "codex": ("exec_command", "cmd")}
 MODELS = {"claude": "claude-opus-4-6", "codex": "gpt-5.3-codex"}
-agents = pytest.mark.parametrize("agent", TOOLS)
+agents = pytest.mark.parametrize("agent", MODELS)
 
 
 def evaluate(cli: Cli, agent: str, run_id: str, *script: Turn, further: tuple[str, ...] = ()) -> tuple[Path, StandIn]:
@@ -198,40 +187,6 @@ def evaluate(cli: Cli, agent: str, run_id: str, *script: Turn, further: tuple[st
     return attempt(run, SOFTMAX, agent), service
 
 
-def call(agent: str, text: str) -> ToolCall:
-    tool, argument = TOOLS[agent]
-    # Codex goes on after a few seconds of a command, unless it is told to wait.
-    patience = {"yield_time_ms": 30_000} if agent == "codex" else {}
-    return ToolCall(tool, {argument: text, **patience})
-
-
-@agents
-def test_it_solves_a_task(agent: str, cli: Cli) -> None:
-    write = Turn(text="I write.", calls=(call(agent, f"cat > kernel.hip <<'END'\n{SOLUTION}\nEND"),), input_tokens=1234)
-    check = Turn(text="I check.", calls=(call(agent, "python3 /akarena/check"),), output_tokens=77)
-    folder, service = evaluate(cli, agent, f"{agent}-solves", write, check, FINAL)
-    trajectory, trial = record(folder, "trajectory.json"), record(folder, "trial.json")
-    assert (trial["status"], trial["seen"]["state"], trial["unseen"]["state"]) == ("judged", "correct", "correct")
-    assert (trajectory["end"], trajectory["exit_code"], trajectory["complete"]) == ("finished", 0, True)
-    counted = {"input": 1434, "output": 117, "cache_read": 50, "cache_write": 0, "reasoning": 0}
-    assert (trajectory["tokens"], trajectory["reported_tokens"], trajectory["notes"]) == (counted, counted, [])
-    asked = [request.json for request in service.conversation()]
-    assert [body["model"] for body in asked] == [MODELS[agent]] * 3
-    assert "/akarena/check" in json.dumps(asked[0]), "the prompt arrived"
-    steps = [step for step in trajectory["steps"] if step["kind"] == "tool_call"]
-    assert "kernel.hip <<'END'" in steps[0]["text"]
-    assert "19 calls left" in steps[1]["result"]
-    assert [step["text"] for step in trajectory["steps"] if step["kind"] == "message"][-3:] == [
-        "I write.",
-        "I check.",
-        "finished",
-    ]
-    assert trajectory["check_calls"] == 1
-    assert 0 < steps[0]["seconds"] < steps[1]["seconds"] < trajectory["seconds"]
-    cost = trajectory["cost"]
-    assert cost is None if agent == "codex" else (cost["source"] == "reported" and cost["usd"] > 0)
-
-
 @pytest.mark.parametrize(("agent", "status"), [("claude", 403), ("codex", 401)])
 def test_a_key_that_the_service_refuses(agent: str, status: int, cli: Cli) -> None:
     folder, _ = evaluate(cli, agent, f"{agent}-refused", Turn(status=status, error="bad key"))
@@ -242,7 +197,8 @@ def test_a_key_that_the_service_refuses(agent: str, status: int, cli: Cli) -> No
 
 @agents
 def test_an_agent_whose_time_is_up(agent: str, cli: Cli) -> None:
-    slow = Turn(text="I wait.", calls=(call(agent, "sleep 300"),))
+    # Claude Code runs no plain `sleep`.
+    slow = Turn(text="I wait.", calls=(call(agent, "python3 -c 'import time; time.sleep(300)'"),))
     folder, _ = evaluate(cli, agent, f"{agent}-late", slow, further=("--agent-seconds", "8"))
     trajectory = record(folder, "trajectory.json")
     assert (trajectory["end"], trajectory["complete"], trajectory["reported_tokens"]) == ("timed_out", False, None)
