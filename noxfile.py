@@ -34,6 +34,7 @@ TIERS = {
     "docker": "a Docker daemon and images with claude and codex",
     "clang": "clang-22 and lld-22",
     "npm": "the programs claude and codex",
+    "mini": "the program mini-swe-agent",
 }
 """Markers of the tests that need more than the default run may ask for, with what they need."""
 
@@ -44,7 +45,7 @@ LOCKS = {
     "browser": ("build", "test", "browser"),
 }
 """Lock files, with the dependency groups that each holds besides the project's own dependencies."""
-IMAGE_LOCKS = ("pip", "torch", "judge", "node")
+IMAGE_LOCKS = ("pip", "torch", "judge", "node", "mini")
 """Lock files of what is installed into container images, below requirements/images, each made from an ``.in`` file."""
 
 _PROBE = """

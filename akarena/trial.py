@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from akarena import agents, configurations, inspection, prompt, schemas, scoring, store, workspace
-from akarena.agents import Assignment, Outcome
+from akarena.agents import Assignment, Outcome, outcomes
+from akarena.agents.take_back import take_back
 from akarena.errors import InfrastructureError
 from akarena.judge import gates
 from akarena.judge.gates import Stop
@@ -27,10 +28,10 @@ from akarena.records.evaluation import (
     VoidReason,
 )
 from akarena.records.run import AgentConfiguration
-from akarena.records.trial import JudgedTrial, NotBuiltTrial, TrialOutcome, UnchangedTrial, VoidTrial
+from akarena.records.trial import AgentEnd, JudgedTrial, NotBuiltTrial, TrialOutcome, UnchangedTrial, VoidTrial
 from akarena.sandbox.base import Role
 from akarena.site import Site
-from akarena.store import TryFolder
+from akarena.store import AUDIT_LOG, TryFolder
 from akarena.targets import Target
 from akarena.tasks import Task
 from akarena.temporary import OwnedFolder
@@ -76,7 +77,7 @@ class Bench:
 
 
 def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder: TryFolder) -> TrialOutcome:
-    """Run one try and write everything into its folder, ``trial.json`` last."""
+    """Run one try and write everything into its folder, ``trial.json`` last. A void end of the agent is not judged."""
     started = now()
     clock = time.monotonic()
     with OwnedFolder("work") as name:
@@ -105,9 +106,10 @@ def run_try(bench: Bench, task: Task, configuration: AgentConfiguration, folder:
         "agent_end": outcome.end,
         "agent_seconds": round(agent_seconds, 3),
     }
-    verdict = _judge(bench, task, candidate, folder)
+    void = outcomes.void_reason(outcome.end, outcome.logs.get(AUDIT_LOG, b""))
+    verdict = _judge(bench, task, candidate, folder) if void is None else _Void(void, outcome.detail)
     common["judge_seconds"] = round(time.monotonic() - clock, 3)
-    if bench.inspect and candidate.fault is None:
+    if bench.inspect and candidate.fault is None and void is None:
         python = bench.target.python(Role.BUILD) if bench.site.images is not None else None
         found = inspection.inspect(bench.site.sandbox, task, folder.candidate, candidate.digest, python=python)
         store.write_record(folder.inspection, found)
@@ -136,20 +138,23 @@ def _let_work(bench: Bench, task: Task, configuration: AgentConfiguration, folde
     store.write_bytes(folder.logs / "prompt.md", text.encode())
     agent = agents.get(configuration.agent)
     site = bench.site.for_program(agent.program)
-    return agent.work(
-        Assignment(
-            task=task,
-            configuration=configuration,
-            workspace=work,
-            prompt=text,
-            sandbox=site.sandbox,
-            target=site.target,
-            seconds=bench.manifest.agent_wall_seconds,
-            check=check,
-            check_calls=bench.manifest.check_calls,
-            attempt=folder.attempt.number,
-        )
+    assignment = Assignment(
+        task=task,
+        configuration=configuration,
+        workspace=work,
+        prompt=text,
+        sandbox=site.sandbox,
+        target=site.target,
+        seconds=bench.manifest.agent_wall_seconds,
+        check=check,
+        check_calls=bench.manifest.check_calls,
+        attempt=folder.attempt.number,
     )
+    try:
+        return agent.work(assignment)
+    except InfrastructureError as error:
+        take_back(work)
+        return Outcome(AgentEnd.INFRASTRUCTURE, detail=str(error), complete=False)
 
 
 def _check(bench: Bench, task: Task, work: Path, calls_left: int) -> bytes:

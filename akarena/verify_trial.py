@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import BaseModel
 
 from akarena import schemas, scoring, store
+from akarena.agents import outcomes
 from akarena.errors import UserError
 from akarena.files import read_bytes, walk
 from akarena.records import (
@@ -32,8 +33,9 @@ from akarena.records.evaluation import (
     Quality,
     SpeedMeasured,
     Split,
+    VoidReason,
 )
-from akarena.records.trial import JudgedTrial, NotBuiltTrial, UnchangedTrial, VoidTrial
+from akarena.records.trial import JudgedTrial, NotBuiltTrial, TrialOutcome, UnchangedTrial, VoidTrial
 from akarena.store import AUDIT_LOG, TryFolder
 
 K = TypeVar("K", bound=schemas.AnyRecord)
@@ -64,8 +66,7 @@ def check_try(
     samples = notes.read(SamplesRecord, folder.samples) if _exists(folder.samples) else None
     evaluation = notes.read(EvaluationRecord, folder.evaluation) if _exists(folder.evaluation) else None
     inspection = notes.read(InspectionRecord, folder.inspection) if _exists(folder.inspection) else None
-    if _exists(folder.logs / AUDIT_LOG):
-        _check_audit(notes, folder.logs / AUDIT_LOG)
+    audit = _audit(notes, folder.logs / AUDIT_LOG)
     if evaluation is not None:
         _check_evaluation(notes, folder, evaluation, samples, lock)
     if evaluation is not None and inspection is not None:
@@ -75,6 +76,11 @@ def check_try(
         return None
     trial = record.root
     _check_names(notes, folder, record, manifest, lock)
+    if trajectory is not None:
+        problem = f"agent_end is {trial.agent_end}, but trajectory.json has {trajectory.end}"
+        notes.require(trajectory.end is trial.agent_end, folder.trial, problem)
+    if audit is not None:
+        _check_end(notes, folder, trial, outcomes.void_reason(trial.agent_end, audit))
     if isinstance(trial, VoidTrial):
         broken = evaluation is None or any(isinstance(gate, GateVoid) for gate in evaluation.gates)
         notes.require(broken, folder.trial, "is void, though evaluation.json has no void gate")
@@ -94,13 +100,38 @@ def _exists(path: Path) -> bool:
     return path.is_symlink() or path.exists()
 
 
-def _check_audit(notes: Notes, path: Path) -> None:
-    """Check that each line of a gateway's log is an audit record."""
-    for number, line in enumerate(read_bytes(path.parent, path).splitlines(), 1):
+def _audit(notes: Notes, path: Path) -> bytes | None:
+    """Read a gateway's log and check that each line is an audit record; None where that is not so."""
+    if not _exists(path):
+        return b""
+    whole = True
+    try:
+        data = read_bytes(path.parent, path)
+    except UserError as error:
+        notes.note(path, str(error))
+        return None
+    for number, line in enumerate(data.splitlines(), 1):
         try:
             schemas.parse(AuditRecord, line, f"line {number}")
         except UserError as error:
             notes.note(path, str(error))
+            whole = False
+    return data if whole else None
+
+
+def _check_end(notes: Notes, folder: TryFolder, trial: TrialOutcome, expected: VoidReason | None) -> None:
+    """Check that a trial is void for its agent's end exactly where the gateway's log says so, and was not judged."""
+    found = trial.reason if isinstance(trial, VoidTrial) else None
+    if expected is None:
+        of_agent = found in outcomes.VOID_REASONS
+        problem = f"is void for {found}, but neither its agent's end nor the gateway's log says so"
+        notes.require(not of_agent, folder.trial, problem)
+        return
+    what = found or trial.status
+    notes.require(found is expected, folder.trial, f"is {what}, but the end of its agent makes it void: {expected}")
+    notes.require(_exists(folder.trajectory), folder.trajectory, "missing, though the end of the agent made it void")
+    for path in (folder.evaluation, folder.samples):
+        notes.require(not _exists(path), path, "is there, though the end of the agent made it void")
 
 
 def _check_names(

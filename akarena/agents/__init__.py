@@ -16,6 +16,7 @@ _AGENTS: Registry[Agent] = Registry(
         "claude": "akarena.agents.claude:ClaudeAgent",
         "codex": "akarena.agents.codex:CodexAgent",
         "cursor": "akarena.agents.cursor:CursorAgent",
+        "openai-compatible": "akarena.agents.openai_compatible:OpenAICompatibleAgent",
     },
 )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from akarena.agents import program, way_out
+from akarena import costs
+from akarena.agents import outcomes, program, way_out
 from akarena.agents.base import Assignment, Outcome
 from akarena.agents.program import Program
 from akarena.gateway import missing_key
 from akarena.records.run import AgentConfiguration
-from akarena.records.trial import Step, StepKind
+from akarena.records.trial import AgentEnd, Step, StepKind
 from akarena.sandbox.base import End
+from akarena.store import AUDIT_LOG
 
 
 class CommandAgent:
@@ -36,16 +38,22 @@ class CommandAgent:
         """Run the program to its end, or to the end of its time."""
         argv = assignment.configuration.command
         ran = program.run(assignment, Program(argv))
-        result = ran.result
+        result, audit = ran.result, ran.audit.get(AUDIT_LOG, b"")
+        # Exit code 0 says that it has come to its end, whatever its last request was answered.
+        end = outcomes.why_failed(ran) if ran.end is AgentEnd.CRASHED else ran.end
+        cost, _ = costs.settled(ran.tokens, assignment.configuration.prices, None)
+        lost = outcomes.seen_by_gateway(audit) if end is AgentEnd.FINISHED else None
         text = " ".join(argv)[:20000]
         step = Step(kind=StepKind.TOOL_CALL, seconds=result.wall_seconds, text=text, tool="program")
         return Outcome(
-            end=ran.end,
+            end=end,
             exit_code=result.exit_code,
             detail=ran.detail,
             complete=result.end is End.EXITED,
             check_calls=ran.check_calls,
             steps=(step, *ran.checks),
             tokens=ran.tokens,
+            cost=cost,
+            notes=(f"its last request of a model ended with: {lost}",) if lost else (),
             logs={"agent.stdout": result.stdout, "agent.stderr": result.stderr, **ran.audit},
         )

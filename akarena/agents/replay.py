@@ -6,11 +6,13 @@ import shutil
 from pathlib import Path
 
 from akarena import store
+from akarena.agents import outcomes
 from akarena.agents.base import Assignment, Outcome
 from akarena.errors import UserError, unknown_name
-from akarena.records import AttemptRecord, ManifestRecord
+from akarena.records import AttemptRecord, ManifestRecord, TrialRecord
 from akarena.records.run import AgentConfiguration
-from akarena.records.trial import AgentEnd, Step, StepKind
+from akarena.records.trial import AgentEnd, Step, StepKind, VoidTrial
+from akarena.store import AUDIT_LOG, RunFolder, TryFolder
 
 
 class ReplayAgent:
@@ -36,16 +38,23 @@ class ReplayAgent:
         return []
 
     def work(self, assignment: Assignment) -> Outcome:
-        """Copy the candidate of the same task and attempt, or of the first attempt where there are fewer."""
+        """Copy the candidate of the same task and attempt, or of the first attempt where there are fewer.
+
+        A try that was void because of how its agent ended has no candidate to judge: it ends the same way again.
+        """
         root, configuration_id = _source(assignment.configuration)
         run = store.RunFolder(root)
         for number in (assignment.attempt, 1):
             attempt = run.attempt(assignment.task.id, configuration_id, number)
             try:
                 counted = run.read(AttemptRecord, attempt.attempt).counted_try
+                folder = attempt.try_folder(counted)
+                trial = run.read(TrialRecord, folder.trial).root
             except UserError:
                 continue
-            candidate = attempt.try_folder(counted).candidate
+            if isinstance(trial, VoidTrial) and trial.reason in outcomes.VOID_REASONS:
+                return _void_again(run, folder, trial)
+            candidate = folder.candidate
             for name in assignment.task.record.editable:
                 source = candidate / name
                 if source.is_file() and not source.is_symlink():
@@ -57,6 +66,15 @@ class ReplayAgent:
             )
             return Outcome(AgentEnd.FINISHED, steps=(step,))
         return Outcome(AgentEnd.INFRASTRUCTURE, detail=f"{root.name} has no attempt of {configuration_id} on this task")
+
+
+def _void_again(run: RunFolder, folder: TryFolder, trial: VoidTrial) -> Outcome:
+    log = folder.logs / AUDIT_LOG
+    return Outcome(
+        trial.agent_end,
+        detail=f"void in {run.root.name} already: {trial.evidence}",
+        logs={AUDIT_LOG: store.read_bytes(run.root, log)} if log.is_file() else {},
+    )
 
 
 def _source(configuration: AgentConfiguration) -> tuple[Path, str]:

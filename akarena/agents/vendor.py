@@ -7,8 +7,8 @@ import re
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from akarena import gateway, paths
-from akarena.agents import installed, program, stream, way_out
+from akarena import costs, gateway, paths
+from akarena.agents import installed, outcomes, program, stream, way_out
 from akarena.agents.base import Assignment, Outcome
 from akarena.agents.installed import Installed
 from akarena.agents.program import PROMPT_FILE, Program, Ran
@@ -16,12 +16,10 @@ from akarena.agents.stream import Parser, Work
 from akarena.errors import AkarenaError, InfrastructureError
 from akarena.gateway import missing_key
 from akarena.images import lock as image_lock
-from akarena.records.audit import Verdict
-from akarena.records.run import AgentConfiguration
+from akarena.records.run import AgentConfiguration, Prices
 from akarena.records.task import TargetName
 from akarena.records.trial import AgentEnd
 from akarena.sandbox.base import Command, End, Limits, Mount, Role, Sandbox
-from akarena.store import AUDIT_LOG
 from akarena.targets import Target, host
 from akarena.targets.image import ImageTarget
 
@@ -33,8 +31,6 @@ _OUTPUT_BYTES = 32 << 20
 _VERSION_LIMITS = Limits(60.0, 4 << 30, 256, 1 << 20, 256 << 20, 256 << 20)
 _SUPERVISOR = f"{host.CODE}/supervise.py"
 _SETTING = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]*")
-_REFUSED = re.compile(r"\b(401|403)\b|unauthori[sz]ed|(invalid|incorrect).{0,20}api.?key|not logged in", re.IGNORECASE)
-_LIMITED = re.compile(r"\b(429|529)\b|rate.?limit|overloaded|too many requests", re.IGNORECASE)
 
 
 class CliAgent(ABC):
@@ -104,10 +100,15 @@ class CliAgent(ABC):
                 output_bytes=_OUTPUT_BYTES,
             ),
         )
-        return self.outcome(ran)
+        return self.outcome(ran, assignment.configuration.prices)
 
-    def outcome(self, ran: Ran) -> Outcome:
-        """Put together what the sandbox, the stream and the gateway say."""
+    def outcome(self, ran: Ran, prices: Prices | None = None) -> Outcome:
+        """Put together what the sandbox, the stream and the gateway say.
+
+        Args:
+            ran: How the program ended.
+            prices: For the cost; None: no cost but what the agent reports.
+        """
         parser = self.parser()
         raw = stream.parse(ran.result.stdout, parser)
         work = parser.work
@@ -120,6 +121,9 @@ class CliAgent(ABC):
             and ran.tokens.model_copy(update={"reasoning": 0}) != work.tokens.model_copy(update={"reasoning": 0})
         ):
             notes.append("the agent reports other numbers of tokens than the gateway counted")
+        cost, note = costs.settled(ran.tokens, prices, work.cost)
+        if note:
+            notes.append(note)
         return Outcome(
             end=end,
             exit_code=ran.result.exit_code,
@@ -130,7 +134,7 @@ class CliAgent(ABC):
             # The gateway is the authority wherever it can look inside.
             tokens=ran.tokens or work.tokens,
             reported_tokens=work.tokens,
-            cost=work.cost,
+            cost=cost,
             notes=tuple(note[:500] for note in notes),
             logs={"agent.stdout": raw, "agent.stderr": ran.result.stderr, **ran.audit},
         )
@@ -191,7 +195,7 @@ class CliAgent(ABC):
 
 def _end(ran: Ran, work: Work) -> tuple[AgentEnd, str]:
     """Tell apart how it ended. What the gateway saw comes before what the agent says."""
-    if ran.end not in (AgentEnd.FINISHED, AgentEnd.CRASHED):
+    if ran.end not in (AgentEnd.FINISHED, AgentEnd.CRASHED) or ran.result.end not in outcomes.BY_ITSELF:
         return ran.end, ran.detail
     if work.exited == "stalled":
         return AgentEnd.STALLED, f"it printed nothing for {STALL_SECONDS:g} s"
@@ -203,28 +207,4 @@ def _end(ran: Ran, work: Work) -> tuple[AgentEnd, str]:
     last = ran.result.stderr[-2000:].decode("utf-8", "replace").strip()
     said = work.error or (last.splitlines()[-1] if last else "")
     detail = said or ran.detail
-    seen = _seen_by_gateway(ran.audit.get(AUDIT_LOG, b""))
-    if seen is not None:
-        return seen, detail
-    if work.end is not None:
-        return work.end, detail
-    if _REFUSED.search(said):
-        return AgentEnd.REFUSED, detail
-    return (AgentEnd.RATE_LIMITED if _LIMITED.search(said) else AgentEnd.CRASHED), detail
-
-
-def _seen_by_gateway(log: bytes) -> AgentEnd | None:
-    """Return the reason in the last request of a model, where that failed."""
-    for line in reversed(log.splitlines()):
-        entry = json.loads(line)
-        if entry["model"] is None:
-            continue
-        verdict, status = entry["verdict"], entry["status"]
-        if verdict == Verdict.OUT_OF_BUDGET:
-            return AgentEnd.OUT_OF_BUDGET
-        if verdict == Verdict.UPSTREAM_ERROR and status in (401, 403):
-            return AgentEnd.REFUSED
-        if verdict == Verdict.UPSTREAM_ERROR and status in (429, 529):
-            return AgentEnd.RATE_LIMITED
-        return None
-    return None
+    return outcomes.why_failed(ran, said, work.end), detail

@@ -73,8 +73,13 @@ class WayOut:
     def __enter__(self) -> WayOut:
         """Start the gateway."""
         if self._service is not None:
-            model = self._assignment.configuration.model
-            budgets = Budgets(seconds=self._assignment.seconds + 60)
+            configuration = self._assignment.configuration
+            model = configuration.model
+            budgets = Budgets(
+                seconds=self._assignment.seconds + 60, usd=configuration.usd_budget, prices=configuration.prices
+            )
+            if configuration.token_budget is not None:
+                budgets = replace(budgets, tokens=configuration.token_budget)
             self._gateway = self._stack.enter_context(
                 Gateway(self._service, self._audit, models=(model,) if model else (), budgets=budgets)
             )

@@ -4,8 +4,20 @@ This module holds what a caller needs. The process itself is ``python -m akarena
 the sandbox.
 """
 
+from akarena.gateway.backoff import Patience
 from akarena.gateway.client import Gateway, missing_key
 from akarena.gateway.services import BUILT_IN, KeyHeader, Service, Style, find
 from akarena.gateway.settings import Budgets, Totals
 
-__all__ = ["BUILT_IN", "Budgets", "Gateway", "KeyHeader", "Service", "Style", "Totals", "find", "missing_key"]
+__all__ = [
+    "BUILT_IN",
+    "Budgets",
+    "Gateway",
+    "KeyHeader",
+    "Patience",
+    "Service",
+    "Style",
+    "Totals",
+    "find",
+    "missing_key",
+]

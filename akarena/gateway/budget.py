@@ -8,22 +8,27 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from akarena.costs import cost_of, most_of
 from akarena.gateway.refusal import out_of_budget
 from akarena.gateway.settings import Budgets
 from akarena.records.trial import Tokens
 
+_NOTHING = Tokens(input=0, output=0, cache_read=0, cache_write=0, reasoning=0)
 
-@dataclass
+
+@dataclass(eq=False)
 class Reservation:
     """What one running request holds of the budgets.
 
     Attributes:
         held: Tokens that are held back for it.
+        held_usd: Dollars that are held back for it; 0 where there are no prices.
         used: Tokens that it used; None as long as the service has not said, and then all that is held counts as used.
     """
 
     held: int
-    used: int | None = None
+    held_usd: float = 0.0
+    used: Tokens | None = None
 
     def settle(self, tokens: Tokens | None) -> None:
         """Put what was really used in place of what is held.
@@ -31,7 +36,11 @@ class Reservation:
         Args:
             tokens: As the service counted them; None where it charges none.
         """
-        self.used = 0 if tokens is None else total(tokens)
+        self.used = _NOTHING if tokens is None else tokens
+
+    def reopen(self) -> None:
+        """Take back that it is settled: the request is sent again."""
+        self.used = None
 
 
 def total(tokens: Tokens) -> int:
@@ -53,10 +62,11 @@ class Ledger:
         self.deadline = time.monotonic() + budgets.seconds
         self.requests = 0
         self.tokens = 0
+        self.usd = 0.0
         self.bytes_up = 0
         self.bytes_down = 0
         self._budgets = budgets
-        self._held_tokens = 0
+        self._running: list[Reservation] = []
         self._changed = asyncio.Condition()
         self.slots = asyncio.Semaphore(budgets.concurrent)
 
@@ -65,27 +75,36 @@ class Ledger:
         """Time until everything is cut; below 0 afterwards."""
         return self.deadline - time.monotonic()
 
-    async def reserve(self, tokens: int, upload_bytes: int) -> Reservation:
-        """Take one request's share, or wait until running requests have left enough tokens.
+    async def reserve(self, tokens: int, upload_bytes: int, answer_tokens: int = 0) -> Reservation:
+        """Take one request's share, or wait until running requests have left enough tokens and dollars.
 
         Every reservation must be given back by `release`. To be called within `time_limit`.
+
+        Args:
+            tokens: What prompt and answer could use.
+            upload_bytes: Size of the body.
+            answer_tokens: The answer's part of the tokens.
 
         Raises:
             Denial: A budget does not hold it, even when all that is running used nothing.
         """
         async with self._changed:
-            while not self._fits(tokens, upload_bytes):
+            while not self._fits(tokens, upload_bytes, answer_tokens):
                 await self._changed.wait()
             self.requests += 1
             self.bytes_up += upload_bytes
-            self._held_tokens += tokens
-        return Reservation(tokens)
+            reservation = Reservation(tokens, self._most_usd(tokens, answer_tokens))
+            self._running.append(reservation)
+        return reservation
 
     async def release(self, reservation: Reservation) -> None:
         """End a request."""
         async with self._changed:
-            self._held_tokens -= reservation.held
-            self.tokens += reservation.held if reservation.used is None else reservation.used
+            self._running.remove(reservation)
+            used, prices = reservation.used, self._budgets.prices
+            self.tokens += reservation.held if used is None else total(used)
+            if prices is not None:
+                self.usd += reservation.held_usd if used is None else cost_of(used, prices)
             self._changed.notify_all()
 
     def receive(self, size: int) -> None:
@@ -123,7 +142,11 @@ class Ledger:
                 raise
             raise self._time_is_up() from None
 
-    def _fits(self, tokens: int, upload_bytes: int) -> bool:
+    def _most_usd(self, tokens: int, answer_tokens: int) -> float:
+        prices = self._budgets.prices
+        return 0.0 if prices is None else most_of(tokens - answer_tokens, answer_tokens, prices)
+
+    def _fits(self, tokens: int, upload_bytes: int, answer_tokens: int) -> bool:
         """Say whether a request can start now; raise where it never can."""
         limits = self._budgets
         if self.requests + 1 > limits.requests:
@@ -135,7 +158,15 @@ class Ledger:
         if self.tokens + tokens > limits.tokens:
             detail = f"of the trial's budget of {limits.tokens} tokens, {max(0, limits.tokens - self.tokens)} are left"
             raise out_of_budget(f"{detail}, and this request could use {tokens}")
-        return self.tokens + self._held_tokens + tokens <= limits.tokens
+        usd = self._most_usd(tokens, answer_tokens)
+        if limits.usd is not None and self.usd + usd > limits.usd:
+            left = max(0.0, limits.usd - self.usd)
+            detail = f"of the trial's budget of {limits.usd:g} dollars, {left:.4g} are left"
+            raise out_of_budget(f"{detail}, and this request could cost {usd:.4g}")
+        # Summed up anew each time: a running difference of dollars would not come back to zero exactly.
+        held, held_usd = sum(one.held for one in self._running), sum(one.held_usd for one in self._running)
+        fits = self.tokens + held + tokens <= limits.tokens
+        return fits and (limits.usd is None or self.usd + held_usd + usd <= limits.usd)
 
     def _time_is_up(self) -> Exception:
         return out_of_budget(f"the trial's time at the service, {self._budgets.seconds:g} s, is over")

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from akarena import paths
 from akarena.errors import InfrastructureError, UserError
+from akarena.gateway.backoff import Patience
 from akarena.gateway.services import Service, Style
 from akarena.gateway.settings import Budgets, Settings, Totals
 from akarena.sandbox.ownership import prepare_writable
@@ -36,13 +37,20 @@ class Gateway:
         audit: The file for the audit lines; its folder exists.
         models: The only models that may be asked; empty for any.
         budgets: What the trial may use.
+        patience: How long the gateway itself asks again where the service has no room.
 
     Raises:
         UserError: The service's key is not in the environment.
     """
 
     def __init__(
-        self, service: Service, audit: Path, *, models: tuple[str, ...] = (), budgets: Budgets | None = None
+        self,
+        service: Service,
+        audit: Path,
+        *,
+        models: tuple[str, ...] = (),
+        budgets: Budgets | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.totals: Totals | None = None
         problem = missing_key(service)
@@ -51,7 +59,9 @@ class Gateway:
         self._service = service
         self._folder = OwnedFolder("gateway")
         self.path = Path(self._folder.name) / _SOCKET
-        self._settings = Settings(service, str(self.path), str(audit.absolute()), models, budgets or Budgets())
+        self._settings = Settings(
+            service, str(self.path), str(audit.absolute()), models, budgets or Budgets(), patience or Patience()
+        )
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Gateway:

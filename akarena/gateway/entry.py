@@ -17,6 +17,7 @@ class Entry:
     """One request; see `AuditRecord` for the meaning of the fields.
 
     Attributes:
+        retries: How often the gateway asked again.
         charged: Whether the service may have charged tokens for it.
     """
 
@@ -36,6 +37,7 @@ class Entry:
     tools: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     upstream_request_id: str | None = None
+    retries: int = 0
     charged: bool = False
     began: datetime = field(default_factory=lambda: datetime.now(UTC))
     _clock: float = field(default_factory=time.monotonic)
@@ -76,4 +78,5 @@ class Entry:
             tools=self.tools,
             dropped=self.dropped,
             upstream_request_id=self.upstream_request_id,
+            retries=self.retries,
         )

@@ -81,6 +81,7 @@ class Inspected:
         streamed: Whether the answer is to come as a stream.
         tools: Tools offered, as ``name`` or ``type:name``.
         reserve_tokens: What the answer and the prompt could use, to hold against the budget beforehand.
+        answer_tokens: The answer's part of them.
     """
 
     body: bytes
@@ -88,6 +89,7 @@ class Inspected:
     streamed: bool
     tools: tuple[str, ...]
     reserve_tokens: int
+    answer_tokens: int = 0
 
 
 def find_route(style: Style, method: str, target: str) -> Route:
@@ -194,8 +196,8 @@ def inspect_body(route: Route, data: bytes, models: Sequence[str]) -> Inspected:
     if route.path == "/v1/chat/completions" and streamed:
         document["stream_options"] = (document.get("stream_options") or {}) | {"include_usage": True}
     body = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    reserve = len(body) // _BYTES_PER_TOKEN + _output_limit(document) if route.metered else 0
-    return Inspected(body, model, streamed, _tools(document.get("tools") or ()), reserve)
+    prompt, answer = (len(body) // _BYTES_PER_TOKEN, _output_limit(document)) if route.metered else (0, 0)
+    return Inspected(body, model, streamed, _tools(document.get("tools") or ()), prompt + answer, answer)
 
 
 def printable(value: str, limit: int = 200) -> str:

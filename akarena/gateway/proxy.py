@@ -25,13 +25,12 @@ from akarena.gateway.inspection import (
     printable,
 )
 from akarena.gateway.redaction import Redactor
-from akarena.gateway.refusal import Denial, error_body, error_headers, refused, upstream_error
+from akarena.gateway.refusal import KEY_REFUSED, Denial, error_body, error_headers, refused, upstream_error
 from akarena.gateway.settings import Settings
+from akarena.gateway.upstream import SILENCE_SECONDS, Upstream
 from akarena.records.audit import RefusalReason, Verdict
 
 _BODY_SECONDS = 60.0
-_CONNECT_SECONDS = 30.0
-_SILENCE_SECONDS = 600.0
 _MAX_PLAIN_BYTES = 64 << 20
 _ANSWER_HEADERS = ("request-id", "x-request-id", "retry-after", "retry-after-ms", "x-should-retry")
 _ANSWER_HEADER_PREFIXES = ("anthropic-ratelimit-", "x-ratelimit-")
@@ -71,7 +70,7 @@ class Proxy:
         self._key = key
         self._audit = audit
         self._ledger = ledger
-        self._client = client
+        self._upstream = Upstream(client, settings.patience, ledger)
         self._fail = fail
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -141,7 +140,9 @@ class Proxy:
         async with self._ledger.time_limit(), self._ledger.slots:
             inspected = inspect_body(route, await self._read(request), self._models)
             entry.model, entry.tools = inspected.model, inspected.tools
-            reservation = await self._ledger.reserve(inspected.reserve_tokens, len(inspected.body))
+            reservation = await self._ledger.reserve(
+                inspected.reserve_tokens, len(inspected.body), inspected.answer_tokens
+            )
             try:
                 return await self._forward(request, route, inspected, reservation, entry, answer)
             finally:
@@ -181,11 +182,8 @@ class Proxy:
         entry.bytes_up = len(inspected.body)
         query = request.raw_path.partition("?")[2]
         url = URL(self._service.base_url + route.path + (f"?{query}" if query else ""), encoded=True)
-        limits = aiohttp.ClientTimeout(total=None, connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS)
         try:
-            async with self._client.request(
-                route.method, url, data=inspected.body or None, headers=headers, allow_redirects=False, timeout=limits
-            ) as upstream:
+            async with self._upstream.ask(route.method, url, inspected.body, headers, entry, reservation) as upstream:
                 entry.upstream_request_id = _request_id(upstream)
                 if upstream.status != 200:
                     reservation.settle(None)
@@ -198,13 +196,13 @@ class Proxy:
             reservation.settle(None)
             raise upstream_error(f"the service can't be reached ({type(error).__name__})") from None
         except aiohttp.SocketTimeoutError:
-            raise upstream_error(f"the service was silent for {_SILENCE_SECONDS:g} s", 504) from None
+            raise upstream_error(f"the service was silent for {SILENCE_SECONDS:g} s", 504) from None
         except aiohttp.ClientError as error:
             raise upstream_error(f"the service's answer broke off ({type(error).__name__})") from None
 
     def _check_answer(self, upstream: aiohttp.ClientResponse) -> None:
         status, kind = upstream.status, upstream.content_type
-        if status in (401, 403):
+        if status in KEY_REFUSED:
             # Vendors quote parts of the key in these answers.
             raise upstream_error(
                 f"the service answered {status}: it does not accept the gateway's key for this", status
@@ -212,7 +210,8 @@ class Proxy:
         if not (200 <= status < 300 or 400 <= status < 600):
             raise upstream_error(f"the service answered {status}; redirects are not followed")
         if kind not in ("application/json", "text/event-stream"):
-            raise upstream_error(f"the service answered {status} with {printable(kind, 60)}, expected JSON or a stream")
+            detail = f"the service answered {status} with {printable(kind, 60)}, expected JSON or a stream"
+            raise upstream_error(detail, status if status >= 400 else 502)
 
     async def _plain(
         self, upstream: aiohttp.ClientResponse, route: Route, reservation: Reservation, entry: Entry

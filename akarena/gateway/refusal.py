@@ -7,6 +7,9 @@ import json
 from akarena.gateway.services import Style
 from akarena.records.audit import RefusalReason, Verdict
 
+KEY_REFUSED = frozenset({401, 403})
+"""Statuses by which a service says that the key, or what it is used for, is not accepted."""
+
 _STATUS = {
     RefusalReason.MALFORMED_HTTP: 400,
     RefusalReason.TOO_LARGE: 413,
@@ -69,5 +72,6 @@ def error_body(style: Style, denial: Denial) -> bytes:
 
 
 def error_headers(denial: Denial) -> dict[str, str]:
-    """Give the headers of such an answer. Asking again does not help, and the vendors' clients read that here."""
-    return {} if denial.verdict is Verdict.UPSTREAM_ERROR else {"x-should-retry": "false"}
+    """Give the headers of such an answer. Where asking again does not help, the vendors' clients read that here."""
+    may_pass = denial.verdict is Verdict.UPSTREAM_ERROR and denial.status not in KEY_REFUSED
+    return {} if may_pass else {"x-should-retry": "false"}

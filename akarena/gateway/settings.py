@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from akarena.errors import InfrastructureError
+from akarena.gateway.backoff import Patience
 from akarena.gateway.services import KeyHeader, Service, Style
+from akarena.records.run import Prices
 from akarena.records.trial import Tokens
 
 
@@ -16,13 +18,15 @@ class Budgets:
     """What one trial may use. A request that could go beyond is refused before it is sent.
 
     Attributes:
-        requests: Requests that reach the service.
+        requests: Requests that reach the service; one that the gateway asks again counts once.
         tokens: Tokens of prompts (cached ones included) and answers together.
         upload_bytes: Bodies that are sent to the service; for a tunnel, bytes.
         download_bytes: Bodies that come back; for a tunnel, bytes.
         seconds: From the start of the gateway; running answers are cut then.
         concurrent: Requests or tunnels at a time; more of them wait for their turn.
         request_bytes: The largest single body.
+        usd: US dollars by `prices`; None for no such limit.
+        prices: What the service takes; needed where `usd` is given.
     """
 
     requests: int = 2_000
@@ -32,11 +36,16 @@ class Budgets:
     seconds: float = 6 * 3600.0
     concurrent: int = 8
     request_bytes: int = 32 << 20
+    usd: float | None = None
+    prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if not value > 0:
+        for name in (one.name for one in fields(self)):
+            value = getattr(self, name)
+            if isinstance(value, int | float) and not value > 0:
                 raise ValueError(f"budget {name} is {value}, expected a number above 0")
+        if self.usd is not None and self.prices is None:
+            raise ValueError("budget usd is given without prices, by which dollars are counted")
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class Settings:
         audit: The file that it appends its lines to.
         models: The only models that may be asked; empty for any.
         budgets: What the trial may use.
+        patience: How long the gateway itself asks again where the service has no room.
     """
 
     service: Service
@@ -56,16 +66,18 @@ class Settings:
     audit: str
     models: tuple[str, ...]
     budgets: Budgets
+    patience: Patience = field(default_factory=Patience)
 
     def to_json(self) -> bytes:
         """Write the settings as one line."""
-        return json.dumps(asdict(self)).encode() + b"\n"
+        return json.dumps(asdict(self), default=Prices.model_dump).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes) -> Settings:
         """Read what `to_json` wrote."""
         document: dict[str, Any] = json.loads(data)
-        service = document["service"]
+        service, budgets = document["service"], document["budgets"]
+        prices = budgets["prices"]
         return cls(
             service=Service(
                 **service
@@ -78,7 +90,8 @@ class Settings:
             socket=document["socket"],
             audit=document["audit"],
             models=tuple(document["models"]),
-            budgets=Budgets(**document["budgets"]),
+            budgets=Budgets(**budgets | {"prices": None if prices is None else Prices(**prices)}),
+            patience=Patience(**document["patience"]),
         )
 
 
@@ -87,7 +100,7 @@ class Totals:
     """What a trial used.
 
     Attributes:
-        requests: Requests that reached the service, or tunnels that were opened.
+        requests: Requests that reached the service, each once however often it was asked; or tunnels that were opened.
         refused: Requests that were refused.
         out_of_budget: Requests that were refused or cut by a budget.
         upstream_errors: Requests that the service or the way to it failed.

@@ -79,3 +79,5 @@ class AuditRecord(Record):
     dropped: tuple[Name, ...] = Field(max_length=64)
     """Beta features that were asked for in a header and not passed on."""
     upstream_request_id: Name | None
+    retries: NonNegativeInt = 0
+    """How often the gateway asked again, since the service had no room for it; it counts as one request."""

@@ -97,7 +97,7 @@ class FailReason(StrEnum):
 
 
 class VoidReason(StrEnum):
-    """The infrastructure broke: nothing is said about the candidate, and the trial is tried again."""
+    """What broke was neither the candidate nor the agent: nothing is said about them, and the trial is tried again."""
 
     BASELINE_FAILED = "baseline_failed"
     BASELINE_DISTURBED = "baseline_disturbed"
@@ -107,6 +107,12 @@ class VoidReason(StrEnum):
     JUDGE_TIMEOUT = "judge_timeout"
     SANDBOX_FAILED = "sandbox_failed"
     TOOLCHAIN_MISSING = "toolchain_missing"
+    SERVICE_REFUSED = "service_refused"
+    """The service did not accept the key, as the gateway saw; nothing was judged."""
+    SERVICE_LIMITED = "service_limited"
+    """The service had no room to the last, as the gateway saw; nothing was judged."""
+    AGENT_NOT_RUN = "agent_not_run"
+    """The agent could not be run to its end; nothing was judged."""
 
 
 class SkipReason(StrEnum):

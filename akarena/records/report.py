@@ -20,12 +20,13 @@ from akarena.records.base import (
     PositiveInt,
     Record,
     Slug,
-    TaskId,
     Timestamp,
 )
-from akarena.records.evaluation import Kind, Split
-from akarena.records.run import AssuranceLine, Calibration, Package, SeedSource
+from akarena.records.evaluation import Kind
+from akarena.records.report_trial import TaskSection
+from akarena.records.run import AssuranceLine, Calibration, Package, Prices, SeedSource
 from akarena.records.task import Category, TargetName
+from akarena.records.trial import AgentEnd
 
 
 class Rate(Part):
@@ -62,6 +63,13 @@ class Fast(Part):
     """Correct on the seen configurations, by their geometric mean (the published sense)."""
     both: Rate
     """Correct on both splits, by the geometric mean over all configurations."""
+
+
+class EndCount(Part):
+    """How often the work of one agent ended in one way."""
+
+    end: AgentEnd
+    trials: PositiveInt
 
 
 class AgentRow(Part):
@@ -104,6 +112,12 @@ class AgentRow(Part):
     cost_usd: NonNegativeFloat | None
     cost_reported: NonNegativeInt
     agent_minutes: NonNegativeFloat
+    ends: tuple[EndCount, ...]
+    """How the agents' work ended, over the trials that exist; void ones among them."""
+    inspectable: bool
+    """False where its model was reached through a vendor's tunnel, into which nobody can look."""
+    tokens_own: NonNegativeInt
+    """Trials whose tokens are the agent's own numbers, which nobody could check."""
 
 
 class KindRow(Part):
@@ -164,125 +178,6 @@ class PublishedCell(Part):
     """Why it is not comparable; empty where it is."""
 
 
-class GateLine(Part):
-    """One gate of one trial."""
-
-    gate: str
-    verdict: str
-    reason: str
-    """Reason code; empty for a pass."""
-    configuration: str
-    evidence: str
-
-
-class SpeedCell(Part):
-    """A speedup with its interval."""
-
-    speedup: PositiveFloat
-    low: PositiveFloat
-    high: PositiveFloat
-
-
-class CaseLine(Part):
-    """One configuration of one trial."""
-
-    configuration: str
-    split: Split
-    kind: Kind | None
-    values: str
-    candidate: str
-    """``correct``, or the reason."""
-    worst_ratio: NonNegativeFloat | None
-    """Largest error over the tolerance."""
-    baseline_us: PositiveFloat | None
-    candidate_us: PositiveFloat | None
-    speed: SpeedCell | None
-    speed_note: str
-    """Verdict, or why there is no number."""
-
-
-class LogTail(Part):
-    """The end of one log."""
-
-    name: str
-    text: str
-
-
-class Side(Part):
-    """One split of one trial."""
-
-    state: Literal["measured", "correct", "incorrect", "not_judged"]
-    reason: str
-    """Verdict of the speed, or the reason code."""
-    speed: SpeedCell | None
-    arithmetic: PositiveFloat | None
-    cases: NonNegativeInt
-    cases_without_number: NonNegativeInt
-
-
-class RequestCount(Part):
-    """How many requests of one kind an agent made to its model's service, from the gateway's log."""
-
-    verdict: str
-    reason: str
-    """Empty unless refused."""
-    requests: PositiveInt
-
-
-class TrialLine(Part):
-    """One planned trial, whether it exists or not."""
-
-    task_id: TaskId
-    configuration_id: Slug
-    attempt: PositiveInt
-    status: Literal["judged", "unchanged", "not_built", "void", "missing"]
-    note: str
-    """Reason of a status that is not ``judged``."""
-    tries: NonNegativeInt
-    seen: Side | None
-    unseen: Side | None
-    overall: PositiveFloat | None
-    """Speedup over all configurations; only where correct on both splits."""
-    won: bool | None
-    paper_score: NonNegativeFloat | None
-    bounded_reward: float | None = Field(ge=0, le=1)
-    agent_end: str
-    agent_minutes: NonNegativeFloat | None
-    judge_minutes: NonNegativeFloat | None
-    check_calls: NonNegativeInt | None
-    tokens: NonNegativeInt | None
-    cost_usd: NonNegativeFloat | None
-    candidate_digest: Digest | None
-    gates: tuple[GateLine, ...]
-    cases: tuple[CaseLine, ...]
-    diff: str
-    logs: tuple[LogTail, ...]
-    requests: tuple[RequestCount, ...]
-    """Empty without a gateway."""
-
-
-class TaskCell(Part):
-    """One agent on one task, over all attempts."""
-
-    configuration_id: Slug
-    planned: PositiveInt
-    correct_both: NonNegativeInt
-    void: NonNegativeInt
-    missing: NonNegativeInt
-    speedup: PositiveFloat | None
-    """Geometric mean over the trials that are correct and measured on both splits."""
-
-
-class TaskSection(Part):
-    """One task of the run."""
-
-    id: TaskId
-    digest: Digest | None
-    """Null where the lock does not name the task."""
-    agents: tuple[TaskCell, ...]
-    trials: tuple[TrialLine, ...]
-
-
 class Flag(Part):
     """Something for a person to look at; it decides nothing."""
 
@@ -299,6 +194,14 @@ class ReportedAgent(Part):
     effort: str
     command: str
     replay_of: str
+    arguments: str
+    program: str
+    """What its own program says of its version."""
+    service: str
+    service_url: str
+    prices: Prices | None
+    token_budget: PositiveInt | None
+    usd_budget: PositiveFloat | None
 
 
 class Provenance(Part):
@@ -323,6 +226,7 @@ class Provenance(Part):
     tries: PositiveInt
     agent_wall_seconds: PositiveFloat
     check_calls: NonNegativeInt
+    suggested_iterations: PositiveInt | None
     contract_in_prompt: bool
     seed_source: SeedSource
     seed_sha256: Digest

@@ -154,7 +154,7 @@ class NotBuiltTrial(_WithCandidate):
 
 
 class VoidTrial(_Trial):
-    """The infrastructure broke; nothing is said about the agent."""
+    """The infrastructure or the agent's service broke; nothing is said about the agent."""
 
     status: Literal["void"]
     reason: VoidReason

@@ -10,7 +10,8 @@ from typing import Any
 
 from akarena import __version__, paths, schemas
 from akarena.errors import UserError
-from akarena.records.report import Flag, Provenance, PublishedRecord, ReportRecord, TaskSection
+from akarena.records.report import Flag, Provenance, PublishedRecord, ReportRecord
+from akarena.records.report_trial import TaskSection
 from akarena.records.run import SeedSource
 from akarena.records.task import Category
 from akarena.report.collect import Collected, collect
@@ -129,6 +130,7 @@ def _seed_state(run: Collected) -> str:
 
 def _provenance(run: Collected, published_sha256: str) -> Provenance:
     manifest, lock = run.manifest, run.lock
+    programs = {program.name: program.version for program in lock.programs}
     calibration = lock.calibration
     if calibration is not None:
         calibration = calibration.model_validate(_rounded(calibration.model_dump()))
@@ -155,6 +157,13 @@ def _provenance(run: Collected, published_sha256: str) -> Provenance:
                     "effort": line(agent.effort or ""),
                     "command": line(shlex.join(agent.command)),
                     "replay_of": line(agent.replay_of or ""),
+                    "arguments": line(shlex.join(agent.arguments)),
+                    "program": line(programs.get(agent.id, ""), 80),
+                    "service": agent.service or "",
+                    "service_url": line(agent.service_url or "", 100),
+                    "prices": agent.prices and {kind: rounded(usd, 4) for kind, usd in agent.prices},
+                    "token_budget": agent.token_budget,
+                    "usd_budget": agent.usd_budget and rounded(agent.usd_budget, 4),
                 }
                 for agent in manifest.agents
             ),
@@ -163,6 +172,7 @@ def _provenance(run: Collected, published_sha256: str) -> Provenance:
             "tries": manifest.tries,
             "agent_wall_seconds": rounded(manifest.agent_wall_seconds, 4),
             "check_calls": manifest.check_calls,
+            "suggested_iterations": manifest.suggested_iterations,
             "contract_in_prompt": manifest.contract_in_prompt,
             "seed_source": manifest.seed_source,
             "seed_sha256": manifest.seed_sha256,
@@ -193,5 +203,7 @@ def _cleaned(value: Any) -> Any:
         return {key: _cleaned(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return tuple(_cleaned(item) for item in value)
+    if isinstance(value, int) and value >= 2**63:
+        raise OverflowError("a sum does not fit into 64 bits")
     # A member of an enumeration is our own word, and strict validation wants it as it is.
     return visible(value) if type(value) is str else value

@@ -12,6 +12,7 @@ from akarena.records.evaluation import (
     CaseIncorrect,
     CaseNotChecked,
     FailReason,
+    Gate,
     GateFailed,
     GatePassed,
     GateResult,
@@ -23,7 +24,8 @@ from akarena.records.evaluation import (
     SpeedMeasured,
     SpeedUnknown,
 )
-from akarena.records.report import CaseLine, Flag, GateLine, LogTail, RequestCount, Side, SpeedCell, TrialLine
+from akarena.records.report import Flag
+from akarena.records.report_trial import CaseLine, GateLine, LogTail, RequestCount, Side, SpeedCell, TrialLine
 from akarena.records.trial import JudgedTrial, Ladder, LadderIncorrect, LadderMeasured, NotBuiltTrial, UnchangedTrial
 from akarena.records.trial import VoidTrial as Void
 from akarena.report.collect import CollectedTrial
@@ -48,7 +50,8 @@ _SUSPICIOUS = frozenset(
 
 def trial_line(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> TrialLine:
     """Lay out one trial."""
-    outcome, evaluation, trajectory = trial.outcome, trial.evaluation, trial.trajectory
+    outcome, beside = trial.outcome, trial.beside
+    evaluation, trajectory = beside.evaluation, beside.trajectory
     note = trial.note
     if isinstance(outcome, Void):
         note = f"{outcome.reason}: {outcome.evidence}"
@@ -80,19 +83,22 @@ def trial_line(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> 
         candidate_digest=None if outcome is None or isinstance(outcome, Void) else outcome.candidate_digest,
         gates=tuple(_gate(result) for result in evaluation.gates) if evaluation else (),
         cases=tuple(_case(case, speed_measured) for case in evaluation.cases) if evaluation else (),
-        diff=trial.diff,
-        logs=tuple(LogTail(name=name, text=text) for name, text in trial.logs),
+        diff=beside.diff,
+        logs=tuple(LogTail(name=name, text=text) for name, text in beside.logs),
         requests=tuple(
             RequestCount(verdict=verdict, reason=why, requests=count)
-            for (verdict, why), count in sorted(trial.requests.items())
+            for (verdict, why), count in sorted(beside.requests.items())
         ),
+        work=beside.work,
+        inspection=beside.inspection,
+        inspection_note="" if beside.inspection else _why_not_inspected(trial),
     )
 
 
 def trial_flags(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> list[Flag]:
     """List what a person should look at in one trial. Nothing is removed for it."""
     where = f"{trial.task_id}, {trial.configuration_id}, attempt {trial.attempt}"
-    found = [*trial.problems, *_speed_flags(trial, known), *_cheat_flags(trial)]
+    found = [*trial.beside.problems, *_speed_flags(trial, known), *_cheat_flags(trial)]
     if known.status == "missing":
         found.insert(0, f"missing: {trial.note}")
     if not speed_measured and isinstance(trial.outcome, JudgedTrial | UnchangedTrial):
@@ -102,6 +108,21 @@ def trial_flags(trial: CollectedTrial, known: Facts, *, speed_measured: bool) ->
     if not _consistent(trial):
         found.append("trial.json differs from what its evaluation.json gives")
     return [Flag(where=where, what=line(what)) for what in dict.fromkeys(found)]
+
+
+def _why_not_inspected(trial: CollectedTrial) -> str:
+    if trial.outcome is None:
+        return "the trial is missing"
+    if isinstance(trial.outcome, Void):
+        return "the trial is void"
+    gate = (
+        next((g for g in trial.beside.evaluation.gates if g.gate is Gate.SCOPE), None)
+        if trial.beside.evaluation
+        else None
+    )
+    if isinstance(gate, GateFailed):
+        return f"there was nothing to compile ({gate.reason})"
+    return "no usable inspection.json: it was switched off, or the file is at fault"
 
 
 def _speed_flags(trial: CollectedTrial, known: Facts) -> Iterator[str]:
@@ -114,7 +135,7 @@ def _speed_flags(trial: CollectedTrial, known: Facts) -> Iterator[str]:
         and known.unseen.geomean_speedup < UNSEEN_DROP * known.seen.geomean_speedup
     ):
         yield "the unseen speedup is less than half of the seen one"
-    for case in trial.evaluation.cases if trial.evaluation else ():
+    for case in trial.beside.evaluation.cases if trial.beside.evaluation else ():
         if not isinstance(case.candidate, CaseCorrect) or not isinstance(case.speed, SpeedMeasured):
             continue
         if case.speed.roofline_fraction > NEAR_ROOFLINE:
@@ -126,20 +147,20 @@ def _speed_flags(trial: CollectedTrial, known: Facts) -> Iterator[str]:
 
 
 def _cheat_flags(trial: CollectedTrial) -> Iterator[str]:
-    for result in trial.evaluation.gates if trial.evaluation else ():
+    for result in trial.beside.evaluation.gates if trial.beside.evaluation else ():
         if isinstance(result, GateFailed) and result.reason in _SUSPICIOUS:
             yield f"gate {result.gate}: {result.reason}"
-    for case in trial.evaluation.cases if trial.evaluation else ():
+    for case in trial.beside.evaluation.cases if trial.beside.evaluation else ():
         if isinstance(case.baseline, CaseIncorrect):
             yield f"{case.configuration.id}: the baseline is wrong ({case.baseline.reason}), a defect of the task"
 
 
 def _consistent(trial: CollectedTrial) -> bool:
     outcome = trial.outcome
-    if trial.evaluation is None or not isinstance(outcome, JudgedTrial | UnchangedTrial):
+    if trial.beside.evaluation is None or not isinstance(outcome, JudgedTrial | UnchangedTrial):
         return True
     try:
-        found = scoring.ladders(trial.evaluation)
+        found = scoring.ladders(trial.beside.evaluation)
         score = scoring.score(*found, built=True, unchanged=isinstance(outcome, UnchangedTrial))
     except (ValueError, ArithmeticError):
         return False

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from akarena.gateway.services import BUILT_IN
 from akarena.records.task import Category
 from akarena.records.trial import (
+    AgentEnd,
     Ladder,
     LadderCorrect,
     LadderIncorrect,
@@ -20,6 +22,8 @@ from akarena.report.collect import CollectedTrial
 from akarena.scoring import overall_speedup
 
 Status = Literal["judged", "unchanged", "not_built", "void", "missing"]
+TUNNEL_NOTES = frozenset(service.note for service in BUILT_IN.values() if not service.inspectable)
+"""What a trajectory says where nobody could look into the conversation with the model."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,11 @@ class Facts:
     agent_minutes: float | None
     tokens: int | None
     cost_usd: float | None
+    agent_end: AgentEnd | None
+    tokens_own: bool
+    """Whether the tokens are only the agent's own numbers."""
+    tunnelled: bool
+    """Whether the trajectory says that its model was reached through a vendor's tunnel."""
 
     @property
     def category(self) -> Category:
@@ -99,7 +108,7 @@ def facts(trial: CollectedTrial, *, speed_measured: bool) -> Facts:
         trial: A planned trial.
         speed_measured: Whether the run was calibrated. A speed that a trial states without one is not believed.
     """
-    outcome, trajectory = trial.outcome, trial.trajectory
+    outcome, trajectory, work = trial.outcome, trial.beside.trajectory, trial.beside.work
     seen = unseen = None
     score = None
     status: Status = "missing"
@@ -122,6 +131,9 @@ def facts(trial: CollectedTrial, *, speed_measured: bool) -> Facts:
         agent_minutes=None if outcome is None else outcome.agent_seconds / 60,
         tokens=None if tokens is None else tokens.input + tokens.output,
         cost_usd=trajectory.cost.usd if trajectory and trajectory.cost else None,
+        agent_end=None if outcome is None else outcome.agent_end,
+        tokens_own=work is not None and work.tokens_counted_by == "agent",
+        tunnelled=trajectory is not None and not TUNNEL_NOTES.isdisjoint(trajectory.notes),
     )
 
 

@@ -14,7 +14,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from akarena.records.report import ReportRecord, SpeedCell, TrialLine
+from akarena.records.report import ReportRecord
+from akarena.records.report_trial import SpeedCell, TrialLine
 from akarena.report.text import number, rounded
 
 # Okabe and Ito's colours that stand out on white and on black; shape and dash tell agents apart without them.
@@ -210,7 +211,8 @@ def _log_axis(axes: Axes, name: str, low: float, high: float) -> None:
     steps = (1, 2, 5) if high / low < 200 else (1,)
     ticks = [m * 10.0**e for e in range(-6, 9) for m in steps if low <= m * 10.0**e <= high]
     if high / low < 4:
-        ticks = [t / 10 for t in range(1, 100) if low <= t / 10 <= high and t % (2 if high / low > 2 else 1) == 0]
+        every = (1, 1) if high / low <= 2 else (2, 5)
+        ticks = [t / 10 for t in range(1, 100) if low <= t / 10 <= high and t % every[t > 20] == 0]
     if name == "x":
         axes.set_xscale("log")
         axes.set_xticks(ticks or [1.0])

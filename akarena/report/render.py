@@ -17,14 +17,16 @@ from pygments.lexers import DiffLexer
 from akarena import files, paths, schemas
 from akarena.errors import UserError
 from akarena.records.report import ReportRecord
-from akarena.report import tables
+from akarena.report import tables, trial_tables
 from akarena.report.build import build
+from akarena.report.cells import Table
 from akarena.report.figures import plots
-from akarena.report.tables import Table
-from akarena.report.text import fenced, markdown
+from akarena.report.text import fenced, markdown, number
+from akarena.report.work import bar
 
 TEMPLATES = Path("reports") / "templates"
 
+_BREAKS = re.compile(r"([/_])(?=\w)")
 _lexer = DiffLexer(stripnl=False)
 _formatter = HtmlFormatter(nowrap=True, classprefix="d-")
 
@@ -69,10 +71,13 @@ def _html(report: ReportRecord) -> str:
     environment = _environment(autoescape=True)
     environment.filters["diff"] = lambda text: Markup(highlight(text, _lexer, _formatter))
     environment.filters["anchor"] = _anchor
+    environment.filters["breakable"] = _breakable
+    environment.filters["bar"] = lambda done: Markup(bar(done))
     script = _source("report.js")
     return environment.get_template("report.html.j2").render(
         report=report,
         tables=tables,
+        trial_tables=trial_tables,
         plots=[(plot, Markup(plot.svg)) for plot in plots(report)],
         style=Markup(_source("report.css")),
         script=Markup(script),
@@ -84,7 +89,7 @@ def _html(report: ReportRecord) -> str:
 def _markdown(report: ReportRecord) -> str:
     environment = _environment(autoescape=False)
     environment.filters |= {"md": markdown, "table": _markdown_table, "fenced": fenced}
-    return environment.get_template("report.md.j2").render(report=report, tables=tables)
+    return environment.get_template("report.md.j2").render(report=report, tables=tables, trial_tables=trial_tables)
 
 
 def _environment(*, autoescape: bool) -> Environment:
@@ -96,6 +101,7 @@ def _environment(*, autoescape: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["number"] = number
     return environment
 
 
@@ -119,6 +125,11 @@ def _markdown_table(table: Table) -> str:
         disable_numparse=True,
         colalign=["right" if column.numeric else "left" for column in table.columns] if table.rows else None,
     )
+
+
+def _breakable(text: str) -> Markup:
+    """Let a browser break a long name after each slash and underscore."""
+    return Markup(_BREAKS.sub(r"\1<wbr>", str(Markup.escape(text))))
 
 
 def _anchor(text: str) -> str:

@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from akarena import statistics
+from akarena.gateway.services import BUILT_IN
 from akarena.records.evaluation import Case, CaseCorrect, CaseNotChecked, SpeedMeasured
-from akarena.records.report import AgentRow, Answer, Fast, KindRow, Mean, PairRow, Rate, TaskCell, Verdict
+from akarena.records.report import AgentRow, Answer, EndCount, Fast, KindRow, Mean, PairRow, Rate, Verdict
+from akarena.records.report_trial import TaskCell
 from akarena.records.run import AgentConfiguration
 from akarena.records.task import Category
-from akarena.records.trial import LadderMeasured
+from akarena.records.trial import AgentEnd, LadderMeasured
 from akarena.report.collect import CollectedTrial
 from akarena.report.facts import Facts
 from akarena.report.text import number, rounded
@@ -66,7 +68,19 @@ def agent_row(
         cost_usd=rounded(sum(costs), 4) if costs else None,
         cost_reported=len(costs),
         agent_minutes=rounded(sum(trial.agent_minutes or 0.0 for trial in trials), 4),
+        ends=tuple(
+            EndCount(end=end, trials=count)
+            for end in AgentEnd
+            if (count := sum(trial.agent_end is end for trial in trials))
+        ),
+        inspectable=not (_leads_through_a_tunnel(agent) or any(trial.tunnelled for trial in trials)),
+        tokens_own=sum(trial.tokens_own for trial in trials),
     )
+
+
+def _leads_through_a_tunnel(agent: AgentConfiguration) -> bool:
+    service = BUILT_IN.get(agent.service or "")
+    return service is not None and not service.inspectable
 
 
 def rate(trials: Sequence[Facts], holds: Callable[[Facts], bool]) -> Rate:
@@ -86,7 +100,7 @@ def kind_rows(agent: AgentConfiguration, trials: Iterable[CollectedTrial], *, sp
     """Sum up one agent's cases: the seen ones, then the unseen ones by kind."""
     found: dict[str, list[Case]] = defaultdict(list)
     for trial in trials:
-        for case in trial.evaluation.cases if trial.evaluation else ():
+        for case in trial.beside.evaluation.cases if trial.beside.evaluation else ():
             found[case.configuration.kind or "seen"].append(case)
     rows = []
     for kind in sorted(found, key=lambda name: (name != "seen", name)):

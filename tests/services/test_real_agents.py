@@ -61,7 +61,7 @@ class Session:
     folder: Path
 
 
-def run(tmp_path: Path, kind: str, script: tuple[Turn, ...], *further: str, **budgets: int) -> Session:
+def run(tmp_path: Path, kind: str, script: tuple[Turn, ...], *further: str, **budgets: Any) -> Session:
     """Run one agent to its end."""
     home, work = tmp_path / "home", tmp_path / "work"
     home.mkdir()
@@ -187,11 +187,11 @@ def evaluate(cli: Cli, agent: str, run_id: str, *script: Turn, further: tuple[st
     return attempt(run, SOFTMAX, agent), service
 
 
-@pytest.mark.parametrize(("agent", "status"), [("claude", 403), ("codex", 401)])
+@pytest.mark.parametrize(("agent", "status"), [("claude", 401), ("claude", 403), ("codex", 401)])
 def test_a_key_that_the_service_refuses(agent: str, status: int, cli: Cli) -> None:
-    folder, _ = evaluate(cli, agent, f"{agent}-refused", Turn(status=status, error="bad key"))
+    folder, _ = evaluate(cli, agent, f"{agent}-refused-{status}", Turn(status=status, error="bad key"))
     trajectory, trial = record(folder, "trajectory.json"), record(folder, "trial.json")
-    assert (trajectory["end"], trial["status"], trial["agent_end"]) == ("refused", "unchanged", "refused")
+    assert (trajectory["end"], trial["status"], trial["agent_end"]) == ("refused", "void", "refused")
     assert str(status) in trajectory["detail"]
 
 

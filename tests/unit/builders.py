@@ -12,6 +12,7 @@ from akarena.records import (
     AttemptRecord,
     EvaluationRecord,
     EventRecord,
+    InspectionRecord,
     LockRecord,
     ManifestRecord,
     SamplesRecord,
@@ -20,6 +21,7 @@ from akarena.records import (
     TrialRecord,
 )
 from akarena.records import evaluation as ev
+from akarena.records import inspection as ins
 from akarena.records import run as rn
 from akarena.records import trial as tr
 from akarena.records.task import Category, ComputeUnit, TargetName
@@ -371,6 +373,56 @@ def build_try(folder: TryFolder, name: str, speedup: float = 1.5, target: Target
     result = trial(name, folder, record, store.sha256(folder.evaluation), [editable])
     store.write_record(folder.trial, result)
     return result.root.status
+
+
+def inspection(task_id: str, candidate_digest: str, *, spills: int = 0) -> InspectionRecord:
+    """What both sides use: one kernel of the baseline, two of the candidate."""
+    return InspectionRecord(
+        schema_version=1,
+        task_id=task_id,
+        candidate_digest=candidate_digest,
+        architectures=("gfx942", "gfx950"),
+        baseline=compiled(kernel("baseline_kernel", "gfx942", 16), kernel("baseline_kernel", "gfx950", 16)),
+        candidate=compiled(
+            kernel("small_rows", "gfx942", 24),
+            kernel("large_rows", "gfx942", 62, spills),
+            kernel("small_rows", "gfx950", 25),
+            kernel("large_rows", "gfx950", 64),
+        ),
+    )
+
+
+def compiled(*kernels: ins.KernelResources) -> ins.Compiled:
+    """An outcome of these kernels."""
+    toolchain = {"clang": "clang version 22.1.8", "triton": "3.9.0"}
+    return ins.Compiled(status="compiled", toolchain=toolchain, kernels=kernels, kernels_left_out=0)
+
+
+def kernel(name: str, architecture: str, vgprs: int, spills: int = 0) -> ins.KernelResources:
+    """One compiled kernel."""
+    return ins.KernelResources(
+        name=name,
+        architecture=architecture,
+        vgpr_count=vgprs,
+        agpr_count=0,
+        sgpr_count=41,
+        vgpr_spill_count=spills,
+        sgpr_spill_count=0,
+        lds_bytes=1024,
+        scratch_bytes=0,
+        max_flat_workgroup_size=1024,
+        autotune_configs=None,
+    )
+
+
+def build_inspection(folder: TryFolder) -> InspectionRecord | None:
+    """Write the inspection of a try; none for a void one, which names no candidate."""
+    outcome = folder.attempt.run.read(TrialRecord, folder.trial).root
+    if isinstance(outcome, tr.VoidTrial):
+        return None
+    record = inspection(outcome.task_id, outcome.candidate_digest)
+    store.write_record(folder.inspection, record)
+    return record
 
 
 def build_run(

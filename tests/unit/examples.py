@@ -144,6 +144,9 @@ FAULTS: dict[str, dict[str, tuple[str, Fault]]] = {
     "report": {
         "won-above-one": ("mixed", put("agents", 0, "built", "rate", value=1.5)),
         "no-agents": ("mixed", put("agents", value=[])),
+        "unknown-end": ("mixed", put("agents", 0, "ends", 0, "end", value="gave_up")),
+        "stretch-beyond-the-end": ("mixed", put("tasks", 0, "trials", 0, "work", "stretches", 0, "at", value=100)),
+        "step-zero": ("mixed", put("tasks", 0, "trials", 0, "work", "steps", 0, "number", value=0)),
         "unknown-answer": ("mixed", put("verdict", "answer", value="winner")),
     },
     "samples": {
@@ -240,7 +243,11 @@ def valid(scratch: Path) -> dict[tuple[str, str], Document]:
     )
     add("cpu", _images(TargetName.CPU))
     add("rocm", _images(TargetName.ROCM))
-    add("compiled", _inspection(_compiled("softmax_kernel", 16), _compiled("softmax_rows", 62)))
+
+    def one(name: str, vgprs: int) -> ins.Compiled:
+        return builders.compiled(builders.kernel(name, "gfx942", vgprs))
+
+    add("compiled", _inspection(one("softmax_kernel", 16), one("softmax_rows", 62)))
     missing = ins.Unavailable(
         status="unavailable", reason="the baseline is a PyTorch module: there is no kernel source"
     )
@@ -263,7 +270,9 @@ def valid(scratch: Path) -> dict[tuple[str, str], Document]:
     silent = {"end": tr.AgentEnd.TIMED_OUT, "exit_code": None, "complete": False, "tokens": None, "cost": None}
     add("timed-out", builders.trajectory("mine").model_copy(update=silent | {"steps": (), "detail": "1800 s are over"}))
     mixed = {(OTHER, "nop", 1): ("void",), (TASK, "solution", 1): ("wrong_unseen",)}
-    add("mixed", build(builders.build_run(scratch / "mixed", outcomes=mixed).root))
+    half = builders.build_run(scratch / "mixed", outcomes=mixed, seal=False)
+    builders.build_inspection(half.attempt(TASK, "solution", 1).try_folder(1))
+    add("mixed", build(half.root))
     published = ROOT / "reports" / "published" / "agentkernelarena.json"
     found["published", "paper"] = json.loads(published.read_bytes())
     found["agents", "four"] = tomllib.loads((ROOT / "docs" / "agents.toml").read_text())
@@ -396,24 +405,6 @@ def _inspection(baseline: ins.Outcome, candidate: ins.Outcome) -> InspectionReco
         baseline=baseline,
         candidate=candidate,
     )
-
-
-def _compiled(name: str, registers: int) -> ins.Compiled:
-    kernel = ins.KernelResources(
-        name=name,
-        architecture="gfx942",
-        vgpr_count=registers,
-        agpr_count=0,
-        sgpr_count=41,
-        vgpr_spill_count=0,
-        sgpr_spill_count=0,
-        lds_bytes=1024,
-        scratch_bytes=0,
-        max_flat_workgroup_size=1024,
-        autotune_configs=None,
-    )
-    toolchain = {"clang": "clang version 22.1.8", "triton": "3.9.0"}
-    return ins.Compiled(status="compiled", toolchain=toolchain, kernels=(kernel,), kernels_left_out=0)
 
 
 def _two_dtypes(task: Document) -> Document:

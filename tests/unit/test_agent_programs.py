@@ -20,8 +20,8 @@ from akarena.agents.codex import CodexAgent
 from akarena.agents.cursor import CursorAgent
 from akarena.agents.program import Ran
 from akarena.agents.vendor import CliAgent
-from akarena.records.run import AgentConfiguration
-from akarena.records.trial import AgentEnd, Tokens
+from akarena.records.run import AgentConfiguration, Prices
+from akarena.records.trial import AgentEnd, Cost, CostSource, Tokens
 from akarena.sandbox.base import End, Result
 from tests.unit.test_agent_streams import CLAUDE, CLAUDE_RESULT, CURSOR_RESULT, lines
 
@@ -263,6 +263,7 @@ FAILED = lines(CLAUDE_RESULT | {"is_error": True, "result": "API Error"})
         (ran(FAILED, 1, audit=(request("upstream_error", 403),)), AgentEnd.REFUSED, "API Error"),
         (ran(FAILED, 1, audit=(request("upstream_error", 429),)), AgentEnd.RATE_LIMITED, "API Error"),
         (ran(FAILED, 1, audit=(request("upstream_error", 529),)), AgentEnd.RATE_LIMITED, "API Error"),
+        (ran(FAILED, 1, audit=(request("upstream_error", 503),)), AgentEnd.RATE_LIMITED, "API Error"),
         (ran(FAILED, 1, audit=(request("upstream_error", 500),)), AgentEnd.CRASHED, "API Error"),
         (ran(FAILED, 1, audit=(request("out_of_budget", 429),)), AgentEnd.OUT_OF_BUDGET, "API Error"),
         (
@@ -294,6 +295,15 @@ FAILED = lines(CLAUDE_RESULT | {"is_error": True, "result": "API Error"})
             AgentEnd.STALLED,
             "it printed nothing for 1800 s",
         ),
+        (
+            replace(
+                ran(FAILED, None, audit=(request("upstream_error", 429),)),
+                result=Result(End.STOPPED, None, None, FAILED, b"", 0, 1.0, ""),
+                detail="the workspace holds 3000 MiB",
+            ),
+            AgentEnd.CRASHED,
+            "the workspace holds 3000 MiB",
+        ),
         (replace(ran(b"", None), end=AgentEnd.TIMED_OUT, detail="over 2 s"), AgentEnd.TIMED_OUT, "over 2 s"),
         (replace(ran(b"", None), end=AgentEnd.OUT_OF_MEMORY, detail="full"), AgentEnd.OUT_OF_MEMORY, "full"),
     ],
@@ -321,6 +331,18 @@ def test_the_gateway_counts_and_a_difference_is_told() -> None:
     assert other.tokens.output == 10
     assert other.notes == ("the agent reports other numbers of tokens than the gateway counted",)
     assert ClaudeAgent().outcome(found).tokens == reported
+
+
+def test_a_cost_is_priced_by_what_the_gateway_counted() -> None:
+    prices = Prices(input=1e6, output=1e6, cache_read=0.0, cache_write=0.0)
+    found = replace(ran(lines(*CLAUDE)), tokens=USED)
+    priced = ClaudeAgent().outcome(found, prices)
+    assert priced.cost == Cost(usd=20.0, source=CostSource.PRICED)
+    reported = ClaudeAgent().outcome(found).cost
+    assert reported is not None
+    assert reported.source is CostSource.REPORTED
+    assert priced.notes == (f"the agent reports a cost of {reported.usd:.6g} dollars",)
+    assert ClaudeAgent().outcome(ran(lines(*CLAUDE)), prices).cost == reported, "nothing was counted"
 
 
 def test_nothing_is_known_of_tokens_in_a_tunnel() -> None:

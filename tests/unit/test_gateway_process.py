@@ -24,15 +24,17 @@ import pytest
 
 from akarena import schemas
 from akarena.errors import InfrastructureError, UserError
-from akarena.gateway import Budgets, Gateway, Totals, find
+from akarena.gateway import Budgets, Gateway, Patience, Totals, find
 from akarena.records import AuditRecord
 from akarena.records.audit import RefusalReason, Verdict
+from akarena.records.run import Prices
 from akarena.records.trial import Tokens
 from tests.services import StandIn, ToolCall, Turn
 from tests.services.client import Answer, ask, connect, exchange
 
 KEY = "sk-secret-4b1d-do-not-tell"
 ASK = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "the question"}]}
+HASTY = Patience(first_seconds=0.01, pause_seconds=0.03)
 CALL = Turn(text="look", calls=(ToolCall("Bash", {"command": "ls"}),))
 
 
@@ -73,12 +75,18 @@ def folder(tmp_path: Path) -> Path:
 
 @contextmanager
 def bench(
-    folder: Path, *script: Turn, style: str = "anthropic", models: tuple[str, ...] = (), **budgets: Any
+    folder: Path,
+    *script: Turn,
+    style: str = "anthropic",
+    models: tuple[str, ...] = (),
+    first: tuple[Turn, ...] = (),
+    patience: Patience = HASTY,
+    **budgets: Any,
 ) -> Iterator[Bench]:
     audit = folder / "gateway.jsonl"
-    with StandIn(*script) as service:
+    with StandIn(*script, first=first) as service:
         at = find(style).at(service.url, "TEST_SERVICE_KEY")
-        with Gateway(at, audit, models=models, budgets=Budgets(**budgets)) as gateway:
+        with Gateway(at, audit, models=models, budgets=Budgets(**budgets), patience=patience) as gateway:
             yield Bench(gateway, service, audit)
 
 
@@ -255,6 +263,7 @@ class TestFailingService:
         assert "set-cookie" not in answer.headers
         (record,) = b.lines()
         assert (record.verdict, record.status, record.tokens) == (Verdict.UPSTREAM_ERROR, 529, None)
+        assert (record.retries, len(b.service.seen)) == (5, 6)
         assert (b.totals.upstream_errors, b.totals.uncounted) == (1, 0)
 
     def test_redirects_are_not_followed(self, folder: Path) -> None:
@@ -268,8 +277,9 @@ class TestFailingService:
     def test_what_quotes_the_key_is_not_passed_on(self, folder: Path, status: int) -> None:
         with bench(folder, Turn(status=status, error=f"bad key {KEY[:8]}")) as b:
             answer = b.ask()
-        assert answer.status == status
+        assert (answer.status, answer.headers["x-should-retry"]) == (status, "false")
         assert KEY[:8].encode() not in answer.body
+        assert len(b.service.seen) == 1
 
     def test_a_key_in_an_answer_is_taken_out(self, folder: Path) -> None:
         with bench(folder, Turn(status=400, error=f"header x-api-key: {KEY}")) as b:
@@ -313,6 +323,92 @@ class TestFailingService:
         assert b.totals.uncounted == 1
 
 
+BUSY = Turn(status=429, error="slow down")
+
+
+class TestAskingAgain:
+    @pytest.mark.parametrize("stream", [False, True])
+    @pytest.mark.parametrize("status", [429, 503, 529])
+    def test_until_there_is_room(self, folder: Path, status: int, stream: bool) -> None:
+        first = (Turn(status=status), Turn(status=status, raw=b"<html>", content_type="text/html"))
+        with bench(folder, Turn("hello"), first=first, requests=1, tokens=200) as b:
+            answer = b.ask(body=ASK | {"stream": stream})
+        assert (answer.status, b"end_turn" in answer.body) == (200, True)
+        assert [seen.json for seen in b.service.seen] == [b.service.seen[0].json] * 3
+        assert all(seen.headers["x-api-key"] == KEY for seen in b.service.seen)
+        (record,) = b.lines()
+        once = Tokens(input=100, output=20, cache_read=0, cache_write=0, reasoning=0)
+        assert (record.verdict, record.status, record.retries, record.tokens) == (Verdict.ALLOWED, 200, 2, once)
+        assert record.bytes_up == len(b.service.seen[0].body), "counted once"
+        assert (b.totals.requests, b.totals.tokens, b.totals.upstream_errors) == (1, once, 0)
+
+    @pytest.mark.parametrize("status", [400, 404, 500, 502])
+    def test_other_errors_are_passed_on_at_once(self, folder: Path, status: int) -> None:
+        with bench(folder, first=(Turn(status=status),)) as b:
+            assert b.ask().status == status
+        assert [record.retries for record in b.lines()] == [0]
+
+    def test_a_service_that_says_not_to(self, folder: Path) -> None:
+        with bench(folder, Turn(status=429, headers={"x-should-retry": "false"})) as b:
+            answer = b.ask()
+        assert (answer.status, answer.headers["x-should-retry"], len(b.service.seen)) == (429, "false", 1)
+
+    def test_what_it_asks_for_is_waited(self, folder: Path) -> None:
+        patience = Patience(first_seconds=0.001, pause_seconds=0.3)
+        first = (Turn(status=429, headers={"retry-after": "3600"}), Turn(status=429, headers={"retry-after-ms": "150"}))
+        with bench(folder, first=first, patience=patience) as b:
+            began = time.monotonic()
+            assert b.ask().status == 200
+            seconds = time.monotonic() - began
+        assert 0.45 <= seconds < 5
+
+    def test_no_page_of_a_server_between_reaches_the_agent(self, folder: Path) -> None:
+        with bench(folder, Turn(status=503, raw=b"<html>busy</html>", content_type="text/html")) as b:
+            answer = b.ask()
+        assert (answer.status, b"<html>" in answer.body) == (503, False)
+        assert [(record.status, record.retries) for record in b.lines()] == [(503, 5)]
+
+    def test_all_pauses_together_are_bounded(self, folder: Path) -> None:
+        patience = Patience(retries=1000, seconds=0.2, first_seconds=0.05, pause_seconds=0.05)
+        with bench(folder, BUSY, patience=patience) as b:
+            assert b.ask().status == 429
+        assert [3 <= record.retries <= 5 for record in b.lines()] == [True]
+
+    def test_no_pause_outlives_the_trial(self, folder: Path) -> None:
+        turn = Turn(status=429, headers={"retry-after": "30"})
+        with bench(folder, turn, patience=Patience(), seconds=20.0) as b:
+            answer = b.ask()
+        assert (answer.status, answer.message, answer.headers["retry-after"]) == (429, "scripted error", "30")
+        assert [record.verdict for record in b.lines()] == [Verdict.UPSTREAM_ERROR]
+
+    def test_never_once_a_stream_has_begun(self, folder: Path) -> None:
+        with bench(folder, first=(Turn("broken", break_after=2),)) as b:
+            assert not b.ask(body=ASK | {"stream": True}).whole
+        assert [(record.retries, record.complete) for record in b.lines()] == [(0, False)]
+        assert len(b.service.seen) == 1
+
+    def test_an_answer_that_breaks_off_in_the_end_counts_with_all_that_was_held(self, folder: Path) -> None:
+        with bench(folder, first=(BUSY, Turn("broken", break_after=2)), tokens=200) as b:
+            assert not b.ask(body=ASK | {"stream": True}).whole
+            assert b.ask().status == 429, "what was turned away first has not settled it"
+        assert (b.totals.uncounted, b.totals.out_of_budget) == (1, 1)
+
+    def test_an_agent_that_goes_away_meanwhile_has_used_nothing(self, folder: Path) -> None:
+        patience = Patience(first_seconds=30.0)
+        with bench(folder, first=(BUSY,), patience=patience, tokens=200) as b:
+            body = json.dumps(ASK).encode()
+            with connect(b.gateway.path) as connection:
+                head = b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+                connection.sendall(head + body)
+                until = time.monotonic() + 10
+                while not b.service.seen and time.monotonic() < until:
+                    time.sleep(0.02)
+                time.sleep(0.1)
+            assert len(b.lines(1)) == 1
+            assert b.ask().status == 200
+        assert b.totals.uncounted == 0
+
+
 class TestBudgets:
     def test_many_requests_at_once(self, folder: Path) -> None:
         with bench(folder, Turn(delay_seconds=0.05), requests=5) as b, ThreadPoolExecutor(12) as pool:
@@ -330,6 +426,18 @@ class TestBudgets:
             statuses = [b.ask().status for _ in range(4)]
         assert statuses == [200, 200, 429, 429], "the third could take 100 more than are left with its prompt"
         assert b.totals.tokens == Tokens(input=600, output=200, cache_read=0, cache_write=0, reasoning=0)
+
+    def test_dollars(self, folder: Path) -> None:
+        # The prompt is held back at the dearest price for prompts: some 0.00003 + 0.01 dollars with the answer.
+        prices = Prices(input=0.0, output=100.0, cache_read=0.0, cache_write=1.0)
+        turn = Turn(input_tokens=300, output_tokens=50, cache_write_tokens=1000)
+        with bench(folder, turn, usd=0.02, prices=prices) as b:
+            answers = [b.ask() for _ in range(4)]
+        assert [answer.status for answer in answers] == [200, 200, 429, 429], "0.012 are used after the second"
+        message = answers[2].message
+        assert "of the trial's budget of 0.02 dollars, 0.008 are left, and this request could cost 0.01" in message
+        assert answers[2].headers["x-should-retry"] == "false"
+        assert (b.totals.requests, b.totals.out_of_budget) == (2, 2)
 
     def test_concurrency(self, folder: Path) -> None:
         with bench(folder, Turn(delay_seconds=0.2), concurrent=2) as b:

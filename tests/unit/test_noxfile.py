@@ -72,8 +72,8 @@ def test_only_light_sessions_run_by_default(noxfile: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], ["-m", "not gpu and not docker and not clang and not npm"]),
-        (["-k", "store"], ["-m", "not gpu and not docker and not clang and not npm", "-k", "store"]),
+        ([], ["-m", "not gpu and not docker and not clang and not npm and not mini"]),
+        (["-k", "store"], ["-m", "not gpu and not docker and not clang and not npm and not mini", "-k", "store"]),
         (["-m", "clang"], ["-m", "clang"]),
         (["-mgpu", "-x"], ["-mgpu", "-x"]),
     ],
@@ -133,7 +133,7 @@ def test_schemas_are_checked_and_not_written() -> None:
 def test_tests_say_what_they_do_not_run() -> None:
     shown = nox("--no-venv", "-s", "tests", "--", "--collect-only", "-q", "tests/unit/test_errors.py")
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    for marker in ("gpu", "docker", "clang", "npm"):
+    for marker in ("gpu", "docker", "clang", "npm", "mini"):
         assert f"not run: tests marked {marker}, which need " in shown.stderr
 
 

@@ -15,7 +15,8 @@ import pytest
 from akarena import store
 from akarena.errors import UserError
 from akarena.records import LockRecord, ManifestRecord
-from akarena.records.report import AgentRow, Answer, PublishedRecord, ReportRecord, TrialLine
+from akarena.records.report import AgentRow, Answer, PublishedRecord, ReportRecord
+from akarena.records.report_trial import TrialLine
 from akarena.records.task import TargetName
 from akarena.report import render_run, write_report
 from akarena.report.build import build
@@ -82,6 +83,14 @@ def test_report_needs_no_docker_torch_or_runner(tmp_path: Path) -> None:
         [sys.executable, "-c", code, str(tmp_path / "run")], capture_output=True, text=True, check=True
     )
     assert result.stdout.strip() == "[]"
+
+
+def test_the_example_has_the_report_that_its_records_give() -> None:
+    root = Path(__file__).parents[2] / "reports" / "example" / "h200-solution"
+    rendered = render_run(root)
+    # The plots depend on the version of matplotlib, so that the page is left to `akarena verify`.
+    for name in ("data.json", "report.md"):
+        assert (root / "report" / name).read_bytes() == rendered[name], f"akarena report {root.name} writes it anew"
 
 
 def test_data_json_is_a_valid_strict_record(tmp_path: Path) -> None:
@@ -203,7 +212,7 @@ def test_cpu_run_states_no_speed(tmp_path: Path) -> None:
         text = rendered[name].decode()
         assert "Speed not measured on this target" in text
         assert "fast_1" not in text
-    assert b"<svg" not in rendered["report.html"]
+    assert b"<figure" not in rendered["report.html"]
     assert all("other hardware" in " ".join(cell.reasons) for cell in report.published)
     assert not any(cell.comparable for cell in report.published)
 

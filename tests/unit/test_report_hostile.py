@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from akarena.report import render_run
-from akarena.store import RunFolder
-from tests.unit.builders import build_run
+from akarena.store import RunFolder, TryFolder
+from tests.unit.builders import build_inspection, build_run
 
 MARK = "EVIL"
 HOSTILE = (
@@ -72,7 +72,8 @@ def rendered(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 def _poison_run(run: RunFolder) -> None:
     manifest = json.loads(run.manifest.read_bytes())
-    manifest["agents"][0] |= {"command": [HOSTILE, HOSTILE], "replay_of": HOSTILE[:200]}
+    manifest["agents"][0] |= {"command": [HOSTILE, HOSTILE], "replay_of": HOSTILE[:200], "arguments": [HOSTILE]}
+    manifest["agents"][0]["service_url"] = HOSTILE
     run.manifest.write_text(json.dumps(poison(manifest)))
     run.lock.write_text(json.dumps(poison(json.loads(run.lock.read_bytes()))))
     for attempt in run.attempts():
@@ -103,6 +104,23 @@ def _poison_run(run: RunFolder) -> None:
             if "evaluation_sha256" in trial:
                 trial["evaluation_sha256"] = hashlib.sha256(data).hexdigest()
             one.trial.write_text(json.dumps(trial))
+            _poison_work(one)
+
+
+def _poison_work(one: TryFolder) -> None:
+    trajectory = json.loads(one.trajectory.read_bytes())
+    step = {"kind": "tool_call", "seconds": 1e308, "text": HOSTILE, "tool": HOSTILE[:200], "result": HOSTILE}
+    long = {"kind": "other", "seconds": 0.0, "text": "D" * 20_000, "tool": None, "result": "\n" * 20_000}
+    trajectory |= {"steps": [step, step | {"kind": "check"}, long] * 300, "notes": [HOSTILE] * 99, "detail": HOSTILE}
+    one.trajectory.write_text(json.dumps(trajectory))
+    if build_inspection(one) is None:
+        return
+    inspection = json.loads(one.inspection.read_bytes())
+    inspection["baseline"] = {"status": "failed", "reason": HOSTILE, "log": HOSTILE}
+    inspection["candidate"]["kernels"] *= 200
+    for index, kernel in enumerate(inspection["candidate"]["kernels"]):
+        inspection["candidate"]["kernels"][index] = kernel | {"name": f"{HOSTILE}{index}"}
+    one.inspection.write_text(json.dumps(inspection))
 
 
 def test_every_poisoned_record_was_read(rendered: dict[str, bytes]) -> None:
@@ -110,6 +128,8 @@ def test_every_poisoned_record_was_read(rendered: dict[str, bytes]) -> None:
     trials = [trial for task in document["tasks"] for trial in task["trials"]]
     assert all(trial["status"] != "missing" for trial in trials)
     assert all(trial["gates"] for trial in trials)
+    assert all(trial["work"]["steps_total"] == 900 for trial in trials)
+    assert sum(trial["inspection"] is not None for trial in trials) == 3
     assert rendered["data.json"].decode().count(MARK) > 100
 
 
@@ -142,6 +162,7 @@ def test_nothing_invisible_and_nothing_huge(rendered: dict[str, bytes], name: st
     assert "\u27e8U+202E\u27e9" in text
     assert len(text) < 600_000
     assert "A" * 300 not in text
+    assert "D" * 300 not in text
     assert "more logs are in the run folder" in text
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from akarena import report, store
+from akarena import paths, report, store
 from akarena.errors import UserError
 from akarena.store import RunFolder
 from akarena.verify import verify
@@ -153,6 +153,66 @@ def void_without_cause(run: RunFolder) -> None:
     (run.root / TRIAL).write_text(json.dumps(document | void))
 
 
+def refused(run: RunFolder, *, void: bool = True, status: int = 401) -> None:
+    """Make the try that of an agent whose key was refused, as the gateway saw, and which was not judged."""
+    folder = run.root / TRY
+    line = json.loads((paths.root() / "schemas/examples/valid/audit-answered.json").read_bytes())
+    line |= {"verdict": "upstream_error", "status": status, "tokens": None}
+    (folder / "logs/gateway.jsonl").write_text(json.dumps(line) + "\n")
+    edit(folder / "trajectory.json", end="refused")
+    edit(run.root / TRIAL, agent_end="refused")
+    if void:
+        void_without_cause(run)
+        edit(run.root / TRIAL, reason="service_refused")
+        edit(run.root / TRY / "../attempt.json", tries__0__status="void")
+        (run.root / EVALUATION).unlink()
+        (run.root / SAMPLES).unlink()
+
+
+def refused_and_judged(run: RunFolder) -> None:
+    refused(run, void=False)
+
+
+def refused_by_its_own_words(run: RunFolder) -> None:
+    refused(run)
+    (run.root / TRY / "logs/gateway.jsonl").unlink()
+
+
+def refused_by_another_status(run: RunFolder) -> None:
+    refused(run, status=429)
+
+
+def refused_for_another_reason(run: RunFolder) -> None:
+    refused(run)
+    edit(run.root / TRIAL, reason="service_limited")
+
+
+def refused_with_an_evaluation(run: RunFolder) -> None:
+    kept = (run.root / EVALUATION).read_bytes()
+    refused(run)
+    (run.root / EVALUATION).write_bytes(kept)
+
+
+def refused_without_a_trajectory(run: RunFolder) -> None:
+    refused(run)
+    (run.root / TRY / "trajectory.json").unlink()
+
+
+def another_end(run: RunFolder) -> None:
+    edit(run.root / TRIAL, agent_end="crashed")
+
+
+def test_a_void_end_of_the_agent_verifies(run: RunFolder) -> None:
+    refused(run)
+    assert found(run) == []
+
+
+def test_an_end_that_counts_verifies(run: RunFolder) -> None:
+    refused(run, void=False)
+    (run.root / TRY / "logs/gateway.jsonl").write_text("")
+    assert found(run) == []
+
+
 def change_candidate(run: RunFolder) -> None:
     (run.root / TRY / "candidate/kernel.hip").write_text("better")
 
@@ -184,6 +244,13 @@ def repeat_key(run: RunFolder) -> None:
         (remove_trial, f"{TRY}: was judged, but its trial.json is missing"),
         (remove_attempt, f"missing: task {TASK}, configuration solution, attempt 1"),
         (void_without_cause, f"{TRIAL}: is void, though evaluation.json has no void gate"),
+        (refused_and_judged, f"{TRIAL}: is judged, but the end of its agent makes it void: service_refused"),
+        (refused_by_its_own_words, f"{TRIAL}: is void for service_refused, but neither its agent's end nor"),
+        (refused_by_another_status, f"{TRIAL}: is void for service_refused, but neither its agent's end nor"),
+        (refused_for_another_reason, "is service_limited, but the end of its agent makes it void: service_refused"),
+        (refused_with_an_evaluation, f"{EVALUATION}: is there, though the end of the agent made it void"),
+        (refused_without_a_trajectory, f"{TRY}/trajectory.json: missing, though the end of the agent made it void"),
+        (another_end, f"{TRIAL}: agent_end is crashed, but trajectory.json has finished"),
         (change_candidate, f"{TRIAL}: candidate_digest is not that of candidate/"),
         (tear_events, "events.jsonl: its last line is torn"),
         (break_event, "events.jsonl: line 3: "),
@@ -209,6 +276,14 @@ def test_a_linked_record_is_found_and_not_read(run: RunFolder) -> None:
     findings = found(run, seal=False)
     assert f"{EVALUATION}: is not a regular file with a plain name" in findings
     assert any(finding.startswith(f"{EVALUATION}: cannot be read") for finding in findings)
+
+
+def test_a_linked_log_of_the_gateway_is_found_and_not_read(run: RunFolder) -> None:
+    (run.root / TRY / "logs/gateway.jsonl").symlink_to("agent.txt")
+    findings = found(run, seal=False)
+    told = [finding for finding in findings if finding.startswith(f"{TRY}/logs/gateway.jsonl: ")]
+    assert len(told) == len(findings) == 2, findings
+    assert all("regular file" in finding for finding in told)
 
 
 def test_control_characters_do_not_reach_the_terminal(run: RunFolder) -> None:
