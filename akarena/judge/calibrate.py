@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import torch
 
+from akarena.judge import idle
 from akarena.judge.arena import DeviceMemory, timed_bytes
 from akarena.judge.clock import Clock, Plan, charge_us
-from akarena.judge.idle import probe_us
 from akarena.judge.job import Job, Process
 from akarena.judge.side import Side
 from akarena.records.evaluation import Configuration, Method
@@ -77,13 +77,12 @@ def run(job: Job, control: Control) -> Calibration:
             side.worker.stop()
         for memory in memories:
             memory.close()
-    work = torch.ones(1 << 20, device="cuda")
     return Calibration(
         instrument_floor=_rounded(max(max(ratio, 1 / ratio) for ratio in ratios) - 1),
         resolution_us=_rounded(_RESOLUTION_FACTOR * statistics.median(empty_us)),
         round_trip_us=_rounded(statistics.median(round_trips)),
         replay_overhead_us=_rounded(overhead_us),
-        idle_probe_us=_rounded(statistics.median(probe_us(work) for _ in range(200))),
+        idle_probe_us=_rounded(idle.expected_us(idle.new_work())),
         bandwidth_bytes_per_second=_rounded(bandwidth),
         cache_bytes=cache_bytes,
         peak_flops_per_second={unit: _rounded(rate) for unit, rate in peaks.items()},

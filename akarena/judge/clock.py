@@ -27,7 +27,7 @@ from akarena.records.evaluation import FailReason, Method, Round
 from akarena.records.task import InputArgument, Value
 from akarena.targets.base import EntryKind
 
-BLOCK_SECONDS = 0.006
+BLOCK_SECONDS = 0.004
 """Least time of a replay or, for short kernels, of a block."""
 SLOW_SECONDS = 0.25
 """A replay takes no longer than this, or than one call: a slow candidate must not stretch the judgement."""

@@ -56,46 +56,64 @@ def resolve(tolerance: Tolerance, values: Mapping[str, Value]) -> Allowed:
 
 
 def compare(actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed) -> Comparison:
-    """Compare every element of an output.
+    """Compare every element of an output; see :func:`compare_calls`."""
+    return compare_calls(actual.unsqueeze(0), expected.unsqueeze(0), allowed)[0]
+
+
+def compare_calls(actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed) -> list[Comparison]:
+    """Compare every element of the outputs of several calls.
 
     |error| <= absolute * rms(expected) + relative * |expected|, and at least one unit in the last place of the output's
     dtype. Where the expected value is not finite in that dtype, the output must be the same kind of non-finite.
 
     Args:
-        actual: The output, in its own dtype.
-        expected: The oracle's answer, in fp64 (or the output's own integer dtype), of the same shape.
+        actual: The outputs, in their own dtype, of shape [calls, ...].
+        expected: The oracle's answers, in fp64 (or the output's own integer dtype), of the same shape.
         allowed: The tolerance.
+
+    Returns:
+        One comparison a call.
 
     Raises:
         ValueError: The shapes differ or are empty, which is a fault of the task.
     """
+    shape = actual.shape[1:]
     if actual.shape != expected.shape or actual.numel() == 0:
-        raise ValueError(f"oracle gives {tuple(expected.shape)}, the output is {tuple(actual.shape)}")
+        raise ValueError(f"oracle gives {tuple(expected.shape[1:])}, the output is {tuple(shape)}")
+    rows = actual.flatten(1) if actual.dim() > 1 else actual.unsqueeze(1)
+    wanted_rows = expected.reshape(rows.shape)
     if is_integer(actual.dtype):
-        return _compare_integers(actual, expected, allowed)
-    stored = expected.to(actual.dtype).to(torch.float64)
-    wanted = torch.where(torch.isfinite(stored), expected.to(torch.float64), stored)
-    given = actual.to(torch.float64)
+        return _compare_integers(rows, wanted_rows, allowed, shape)
+    stored = wanted_rows.to(actual.dtype).to(torch.float64)
+    wanted = torch.where(torch.isfinite(stored), wanted_rows.to(torch.float64), stored)
+    given = rows.to(torch.float64)
     finite = torch.isfinite(wanted)
     same_kind = (torch.isnan(given) & torch.isnan(wanted)) | (given == wanted) | (finite & torch.isfinite(given))
-    if not bool(same_kind.all()):
-        index = int((~same_kind).flatten().to(torch.uint8).argmax())
-        return Comparison(_WORST, _WORST, FailReason.NON_FINITE_MISMATCH, _where(given, wanted, index, actual.shape))
-    wanted = torch.where(finite, wanted, 0.0)
-    error = (torch.where(finite, given, 0.0) - wanted).abs()
-    rms = float(wanted.square().mean().sqrt())
-    magnitude = wanted.abs()
-    bound = torch.maximum(allowed.absolute * rms + allowed.relative * magnitude, _unit(magnitude, actual.dtype))
+    magnitudes = torch.where(finite, wanted, 0.0)
+    error = (torch.where(finite, given, 0.0) - magnitudes).abs()
+    magnitudes = magnitudes.abs()
+    rms = magnitudes.square().mean(1, keepdim=True).sqrt()
+    bound = torch.maximum(allowed.absolute * rms + allowed.relative * magnitudes, _unit(magnitudes, actual.dtype))
     ratio = error / bound
-    worst = min(float(ratio.max()), _WORST)
-    rms_error = float(error.square().mean().sqrt())
-    relative = min(rms_error / rms, _WORST) if rms > 0 else (0.0 if rms_error == 0 else _WORST)
-    if worst <= 1.0:
-        return Comparison(worst, relative, None, "")
-    index = int(ratio.flatten().argmax())
-    share = float((ratio > 1.0).to(torch.float64).mean())
-    text = f"{_where(given, wanted, index, actual.shape)}; {share:.3g} of the elements are outside"
-    return Comparison(worst, relative, FailReason.WRONG_VALUES, text)
+    # One transfer for everything: waiting for the device costs more than these small sums.
+    facts = torch.stack([same_kind.all(1), rms[:, 0], ratio.amax(1), error.square().mean(1).sqrt()], 1).tolist()
+    found = []
+    for call, (same, size, largest, rms_error) in enumerate(facts):
+        if not same:
+            text = _where(given[call], wanted[call], int((~same_kind[call]).to(torch.uint8).argmax()), shape)
+            found.append(Comparison(_WORST, _WORST, FailReason.NON_FINITE_MISMATCH, text))
+            continue
+        worst = min(largest, _WORST)
+        relative = min(rms_error / size, _WORST) if size > 0 else (0.0 if rms_error == 0 else _WORST)
+        if worst <= 1.0:
+            found.append(Comparison(worst, relative, None, ""))
+            continue
+        share = float((ratio[call] > 1.0).to(torch.float64).mean())
+        text = _where(given[call], wanted[call], int(ratio[call].argmax()), shape)
+        found.append(
+            Comparison(worst, relative, FailReason.WRONG_VALUES, f"{text}; {share:.3g} of the elements are outside")
+        )
+    return found
 
 
 def precision_fault(rms_error: float, baseline_rms_error: float, dtype: torch.dtype) -> str | None:
@@ -112,22 +130,29 @@ def precision_fault(rms_error: float, baseline_rms_error: float, dtype: torch.dt
     return f"relative rms error {rms_error:.3g}, allowed {budget:.3g} (baseline: {baseline_rms_error:.3g})"
 
 
-def _compare_integers(actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed) -> Comparison:
+def _compare_integers(
+    actual: torch.Tensor, expected: torch.Tensor, allowed: Allowed, shape: torch.Size
+) -> list[Comparison]:
     given, wanted = actual.to(torch.int64), expected.to(torch.int64)
     error = (given - wanted).abs()
-    largest = int(error.max())
-    share = float((error > 0).to(torch.float64).mean())
-    rms = float(wanted.to(torch.float64).square().mean().sqrt())
-    rms_error = float(error.to(torch.float64).square().mean().sqrt())
-    relative = rms_error / rms if rms > 0 else (0.0 if rms_error == 0 else _WORST)
-    by_size = largest / allowed.units if allowed.units else (0.0 if largest == 0 else _WORST)
-    by_share = share / allowed.units_share if allowed.units_share else (0.0 if share == 0 else _WORST)
-    worst = min(max(by_size, by_share), _WORST)
-    if worst <= 1.0:
-        return Comparison(worst, relative, None, "")
-    index = int(error.flatten().argmax())
-    text = f"{_where(given, wanted, index, actual.shape)}; {share:.3g} of the elements differ"
-    return Comparison(worst, min(relative, _WORST), FailReason.WRONG_VALUES, text)
+    squares = (wanted.to(torch.float64).square().mean(1).sqrt(), error.to(torch.float64).square().mean(1).sqrt())
+    facts = torch.stack([error.amax(1), (error > 0).to(torch.float64).mean(1), *squares], 1).tolist()
+    found = []
+    for call, (largest, share, rms, rms_error) in enumerate(facts):
+        relative = rms_error / rms if rms > 0 else (0.0 if rms_error == 0 else _WORST)
+        by_size = largest / allowed.units if allowed.units else (0.0 if largest == 0 else _WORST)
+        by_share = share / allowed.units_share if allowed.units_share else (0.0 if share == 0 else _WORST)
+        worst = min(max(by_size, by_share), _WORST)
+        if worst <= 1.0:
+            found.append(Comparison(worst, relative, None, ""))
+            continue
+        text = _where(given[call], wanted[call], int(error[call].argmax()), shape)
+        found.append(
+            Comparison(
+                worst, min(relative, _WORST), FailReason.WRONG_VALUES, f"{text}; {share:.3g} of the elements differ"
+            )
+        )
+    return found
 
 
 def _unit(magnitude: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
@@ -144,4 +169,4 @@ def _where(given: torch.Tensor, wanted: torch.Tensor, index: int, shape: torch.S
         position.append(rest % extent)
         rest //= extent
     place = ", ".join(map(str, reversed(position)))
-    return f"at [{place}] it is {given.flatten()[index].item():.7g}, expected {wanted.flatten()[index].item():.7g}"
+    return f"at [{place}] it is {given[index].item():.7g}, expected {wanted[index].item():.7g}"

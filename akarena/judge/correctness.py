@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from akarena.records.task import DType, OutputArgument, TaskRecord, Value
 
 Oracle = Callable[..., dict[str, torch.Tensor]]
 Errors = dict[tuple[Round, str], Comparison]
+_ELEMENTS_AT_ONCE = 1 << 25
+"""Elements of one output that are compared together; in fp64 and with what is derived, some gigabytes."""
 
 
 class OracleError(Exception):
@@ -82,17 +84,32 @@ class Reference:
     def compare(self, answer: Answer, values: Mapping[str, Value]) -> dict[str, Comparison]:
         """Compare every output of one call, then overwrite the expected values."""
         started = time.perf_counter()
-        expected = self.expected(answer.inputs, values)
-        result = {
-            output.name: compare.compare(
-                answer.outputs[output.name], expected[output.name], self.allowed(output, values)
-            )
-            for output in self.outputs
-        }
-        for tensor in expected.values():
-            tensor.zero_()
+        (result,) = self._compare([answer], values)
         self._seconds[str(sorted(values.items()))] = time.perf_counter() - started
         return result
+
+    def compare_all(self, answers: Sequence[Answer], values: Mapping[str, Value]) -> Iterator[dict[str, Comparison]]:
+        """Compare every output of many calls, as many at a time as memory allows."""
+        if not answers:
+            return
+        at_once = max(1, _ELEMENTS_AT_ONCE // max(output.numel() for output in answers[0].outputs.values()))
+        for first in range(0, len(answers), at_once):
+            yield from self._compare(answers[first : first + at_once], values)
+
+    def _compare(self, answers: Sequence[Answer], values: Mapping[str, Value]) -> list[dict[str, Comparison]]:
+        expected = [self.expected(answer.inputs, values) for answer in answers]
+        results: list[dict[str, Comparison]] = [{} for _ in answers]
+        for output in self.outputs:
+            actual = torch.stack([answer.outputs[output.name] for answer in answers])
+            wanted = torch.stack([tensors[output.name] for tensors in expected])
+            found = compare.compare_calls(actual, wanted, self.allowed(output, values))
+            wanted.zero_()
+            for result, comparison in zip(results, found, strict=True):
+                result[output.name] = comparison
+        for tensors in expected:
+            for tensor in tensors.values():
+                tensor.zero_()
+        return results
 
 
 @dataclass(frozen=True)

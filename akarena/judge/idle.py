@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 import torch
 
-PROBES_AT_ONCE = 3
+_PROBES_AT_ONCE = 3
 _SLOW_FACTOR = 3.0
 _SLOW_US = 100.0
 _BUSY_SHARE = 0.1
 _LEAST_SLOW = 4
-_LOOKS = 30
+_LOOKS = 10
+_CALIBRATION_LOOKS = 100
+_PAUSE_SECONDS = 0.004
 
 
 class IdleProbe:
@@ -20,20 +23,20 @@ class IdleProbe:
     Work of another process takes its turns on the device, so the probe then takes milliseconds instead of microseconds.
 
     Args:
-        expected_us: Its time on an idle device, from the calibration.
+        expected_us: What a look gives on an idle device, from the calibration.
 
     Attributes:
-        seen_us: Its times during this judgement, oldest first.
+        seen_us: The looks during this judgement, oldest first.
     """
 
     def __init__(self, expected_us: float) -> None:
         self._slow_us = max(_SLOW_FACTOR * expected_us, expected_us + _SLOW_US)
-        self._work = torch.ones(1 << 20, device="cuda")
+        self._work = new_work()
         self.seen_us: list[float] = []
 
     def run(self) -> None:
-        """Look a few times in a row."""
-        self.seen_us += [probe_us(self._work) for _ in range(PROBES_AT_ONCE)]
+        """Look once."""
+        self.seen_us.append(look_us(self._work))
 
     def busy(self, since: int) -> str | None:
         """Say how often the device was busy after the first ``since`` looks, or None where that may be chance."""
@@ -49,14 +52,35 @@ class IdleProbe:
     def busy_now(self) -> str | None:
         """Look anew."""
         first = len(self.seen_us)
-        for _ in range(_LOOKS // PROBES_AT_ONCE):
+        for _ in range(_LOOKS):
             self.run()
             time.sleep(0.002)
         return self.busy(first)
 
 
-def probe_us(work: torch.Tensor) -> float:
-    """Time a fixed small kernel of torch's, launch and wait included, in microseconds."""
+def new_work() -> torch.Tensor:
+    """Return what a look works on."""
+    return torch.ones(1 << 20, device="cuda")
+
+
+def look_us(work: torch.Tensor) -> float:
+    """Return the least time of a few runs of a small kernel of torch's, launch and wait included, in microseconds.
+
+    A busy device delays all of them; a host that is busy elsewhere, or wakes up, seldom more than one.
+    """
+    return min(_run_us(work) for _ in range(_PROBES_AT_ONCE))
+
+
+def expected_us(work: torch.Tensor) -> float:
+    """Return what a look gives while the device is idle: after a pause, as in a judgement."""
+    looks = []
+    for _ in range(_CALIBRATION_LOOKS):
+        time.sleep(_PAUSE_SECONDS)
+        looks.append(look_us(work))
+    return statistics.median(looks)
+
+
+def _run_us(work: torch.Tensor) -> float:
     torch.cuda.synchronize()
     started = time.perf_counter()
     work.mul_(1.0)

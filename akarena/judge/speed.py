@@ -149,10 +149,11 @@ def _require_idle(probe: IdleProbe, looks: int, baseline: Clock, candidate: Cloc
 
 def _check_kept(candidate: Clock, reference: Reference, values: dict[str, Value]) -> int:
     """Compare the kept calls in full, then forget them; returns how many there were."""
+    for found in reference.compare_all(candidate.kept, values):
+        for name, comparison in found.items():
+            if comparison.reason is not None:
+                raise WorkerFaultError(FailReason.WRONG_WHEN_TIMED, f"{name} {comparison.evidence}")
     for answer in candidate.kept:
-        for name, found in reference.compare(answer, values).items():
-            if found.reason is not None:
-                raise WorkerFaultError(FailReason.WRONG_WHEN_TIMED, f"{name} {found.evidence}")
         answer.scrub()
     count = len(candidate.kept)
     candidate.kept = []
