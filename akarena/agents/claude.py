@@ -48,8 +48,6 @@ class ClaudeAgent(CliAgent):
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_AUTO_MEMORY": "1",
             "DISABLE_AUTOUPDATER": "1",
-            # The user's id inside may be 0; it would refuse to work without asking for permissions.
-            "IS_SANDBOX": "1",
         }
         if configuration.model:
             # The gateway lets only the stated model pass.

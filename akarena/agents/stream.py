@@ -136,6 +136,9 @@ class Work:
             yield f"{self._dropped} steps or results are cut or left out, since the trajectory is full"
 
     def _add(self, kind: StepKind, text: str, tool: str | None = None) -> _Draft | None:
+        if kind is not StepKind.OTHER:
+            # The work goes on after a final event, so that one was not the last, and its counts are not the whole.
+            self.complete, self.tokens, self.cost = False, None, None
         if len(self._drafts) >= _MAX_STEPS:
             self._dropped += 1
             return None
@@ -171,15 +174,20 @@ def parse(data: bytes, parser: Parser) -> bytes:
     """
     work = parser.work
     raw: list[bytes] = []
-    before = b""
+    before, ended = b"", b""
+    is_open = False
     for line in data.split(b"\n"):
         match = _TIME.match(line)
         if match:
             work.seconds = float(match[1])
             line = line[match.end() :]
+            if ended:
+                # More follows, so the agent made that end up.
+                raw.append(ended)
+                work.exited, ended, is_open = "", b"", False
         event = _event(line)
         if event is not None and ENDED in event:
-            work.exited = text_of(event[ENDED])[:20]
+            work.exited, ended, is_open = text_of(event[ENDED])[:20], line, event.get("open") is True
             continue
         raw.append(line)
         # The same line twice in a row is one event that was printed twice.
@@ -188,9 +196,9 @@ def parse(data: bytes, parser: Parser) -> bytes:
             if event is None:
                 work.broken += 1
             else:
-                work.exited = ""
                 parser.read(event)
-    return b"\n".join(raw)
+    found = b"\n".join(raw)
+    return found.removesuffix(b"\n") if is_open else found
 
 
 def _event(line: bytes) -> Event | None:

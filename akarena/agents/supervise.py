@@ -2,8 +2,9 @@
 """Starts a command-line agent inside its sandbox, and writes down when each line of its output came.
 
 Each line on standard output is passed on as ``@SECONDS LINE``. A program that has printed its final event and stays,
-or that prints nothing for very long, is killed. The last line says how it ended. Standard library only; it holds no
-secret, and an agent that disturbs it harms its own record alone.
+or that prints nothing for very long, is killed. The last line says how it ended, and ``open`` where the program's own
+last line had no newline. Standard library only; it holds no secret, and an agent that disturbs it harms its own record
+alone.
 
 Usage: supervise.py SETTINGS PROGRAM [ARGUMENT ...], where SETTINGS is a JSON object: ``final`` (types of events after
 which nothing more is to come), ``grace_seconds``, ``stall_seconds``, ``stdin`` (a file, or null). ``$NAME`` in an
@@ -21,6 +22,7 @@ from contextlib import suppress
 
 ENDED = "akarena_ended"
 _MAX_LINE_BYTES = 16 << 20
+_READ_BYTES = 1 << 16
 _POLL_SECONDS = 0.05
 
 
@@ -28,36 +30,56 @@ class Output:
     """Passes the lines on, from a thread of its own.
 
     Attributes:
-        last: When the last line came, on the monotonic clock.
-        final: Whether a final event was seen.
+        last: When something came last, on the monotonic clock.
+        final_at: When a final event came that no other event has followed; None where there is none.
     """
 
     def __init__(self, child: "subprocess.Popen[bytes]", final: list[str]) -> None:
+        assert child.stdout is not None
         self.last = time.monotonic()
-        self.final = False
+        self.final_at: float | None = None
         self._began = self.last
-        self._child = child
         self._types = final
+        self._rest = b""
         self._lock = threading.Lock()
-        self.thread = threading.Thread(target=self._carry, daemon=True)
-        self.thread.start()
+        self._thread = threading.Thread(target=self._carry, args=(child.stdout.fileno(),), daemon=True)
+        self._thread.start()
 
-    def write(self, line: bytes) -> None:
-        """Write one line with its time."""
-        with self._lock:
-            seconds = time.monotonic() - self._began
-            sys.stdout.buffer.write(b"@%.3f %b\n" % (seconds, line))
-            sys.stdout.buffer.flush()
+    def end(self, how: str, code: int) -> None:
+        """Write what is left and how the program ended; nothing comes after that."""
+        # What it left running may hold the pipe open; that is not waited for.
+        self._thread.join(1.0)
+        self._lock.acquire()
+        ended = {ENDED: how, "code": code}
+        if self._rest:
+            self._write(self._rest)
+            ended["open"] = True
+        self._write(json.dumps(ended).encode())
 
-    def _carry(self) -> None:
-        assert self._child.stdout is not None
-        while line := self._child.stdout.readline(_MAX_LINE_BYTES):
-            self.last = time.monotonic()
-            self.write(line.rstrip(b"\r\n"))
-            with suppress(ValueError, RecursionError):
-                event = json.loads(line)
-                if isinstance(event, dict):
-                    self.final = event.get("type") in self._types
+    def _write(self, line: bytes) -> None:
+        seconds = time.monotonic() - self._began
+        sys.stdout.buffer.write(b"@%.3f %b\n" % (seconds, line))
+        sys.stdout.buffer.flush()
+
+    def _carry(self, descriptor: int) -> None:
+        # Not by lines: who writes a line slowly is not silent, and a final event may lack its newline.
+        while data := os.read(descriptor, _READ_BYTES):
+            with self._lock:
+                self.last = time.monotonic()
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                if len(self._rest) > _MAX_LINE_BYTES:
+                    lines, self._rest = [*lines, self._rest], b""
+                for line in lines:
+                    self._look(line)
+                    self._write(line)
+                if self._rest.endswith(b"}"):
+                    self._look(self._rest)
+
+    def _look(self, line: bytes) -> None:
+        with suppress(ValueError, RecursionError):
+            event = json.loads(line)
+            if isinstance(event, dict):
+                self.final_at = (self.final_at or self.last) if event.get("type") in self._types else None
 
 
 def main(arguments: list[str]) -> int:
@@ -74,10 +96,10 @@ def main(arguments: list[str]) -> int:
     output = Output(child, settings["final"])
     how = "exited"
     while child.poll() is None:
-        silent = time.monotonic() - output.last
-        if output.final and silent > settings["grace_seconds"]:
+        now, final_at = time.monotonic(), output.final_at
+        if final_at is not None and now - final_at > settings["grace_seconds"]:
             how = "lingered"
-        elif silent > settings["stall_seconds"]:
+        elif now - output.last > settings["stall_seconds"]:
             how = "stalled"
         if how != "exited":
             with suppress(ProcessLookupError):
@@ -85,10 +107,8 @@ def main(arguments: list[str]) -> int:
             child.wait()
             break
         time.sleep(_POLL_SECONDS)
-    # What it left running may hold the pipe open; that is not waited for.
-    output.thread.join(1.0)
     code = child.returncode if child.returncode >= 0 else 128 - child.returncode
-    output.write(json.dumps({ENDED: how, "code": code}).encode())
+    output.end(how, code)
     return 0 if how == "lingered" else code
 
 

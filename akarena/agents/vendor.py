@@ -197,13 +197,13 @@ def _end(ran: Ran, work: Work) -> tuple[AgentEnd, str]:
     """Tell apart how it ended. What the gateway saw comes before what the agent says."""
     if ran.end not in (AgentEnd.FINISHED, AgentEnd.CRASHED) or ran.result.end not in outcomes.BY_ITSELF:
         return ran.end, ran.detail
+    killed = work.exited in ("stalled", "lingered")
+    if killed and work.complete and not work.error:
+        return AgentEnd.FINISHED, "it did not end by itself after its final event"
     if work.exited == "stalled":
         return AgentEnd.STALLED, f"it printed nothing for {STALL_SECONDS:g} s"
     if ran.end is AgentEnd.FINISHED and not work.error:
-        if work.complete:
-            lingered = work.exited == "lingered"
-            return AgentEnd.FINISHED, "it did not end by itself after its final event" if lingered else ran.detail
-        return AgentEnd.FINISHED, "it ended without a final event"
+        return AgentEnd.FINISHED, ran.detail if work.complete else "it ended without a final event"
     last = ran.result.stderr[-2000:].decode("utf-8", "replace").strip()
     said = work.error or (last.splitlines()[-1] if last else "")
     detail = said or ran.detail

@@ -202,12 +202,12 @@ class LockRecord(Record):
     operating_system: str
     python: str
     packages: tuple[Package, ...]
-    programs: tuple[Package, ...] = ()
+    programs: tuple[Package, ...]
     """Agents' own programs, by configuration, each with what it says of its version."""
     isolation: tuple[AssuranceLine, ...]
-    preflight: tuple[PreflightCheck, ...] = ()
+    preflight: tuple[PreflightCheck, ...]
     """What was seen from inside the sandbox before the first trial; all were ok, or there would be no run."""
-    container_engine: ContainerEngine | None = None
+    container_engine: ContainerEngine | None
     """Null where the sandbox starts no containers."""
     calibration: Calibration | None
     """Null on a target where speed is not measured."""

@@ -93,7 +93,7 @@ def _probe(sandbox: Sandbox, role: Role, port: int) -> list[PreflightCheck]:
             reclaim(folder)
     return [
         PreflightCheck(f"{role.value}: {check.check}", check.ok, check.detail)
-        for check in _judge_facts(result, host_user, mounts)
+        for check in _judge_facts(result, host_user, mounts, role)
     ]
 
 
@@ -122,7 +122,7 @@ def _hidden(mounts: Sequence[Mount]) -> list[Path]:
     return [path for path in found if path.exists() and not any(Path(m.target) in path.parents for m in mounts)]
 
 
-def _judge_facts(result: Result, host_user: int | None, mounts: Sequence[Mount]) -> list[PreflightCheck]:
+def _judge_facts(result: Result, host_user: int | None, mounts: Sequence[Mount], role: Role) -> list[PreflightCheck]:
     if result.end is not End.EXITED or result.exit_code != 0:
         said = result.stderr.decode(errors="replace").strip()[-300:]
         return [PreflightCheck("the probe ran", False, f"{result.end} {result.exit_code} {result.detail} {said}")]
@@ -135,7 +135,10 @@ def _judge_facts(result: Result, host_user: int | None, mounts: Sequence[Mount])
     )
     allowed_user = host_user not in (None, 0) and (os.geteuid() == 0 or host_user == os.geteuid())
     capabilities = {key: value for key, value in facts["capabilities"].items() if int(value, 16)}
+    # Some vendors' programs refuse to skip permissions as root. The judge may be root of a namespace without rights.
+    inside = ("the user inside is not root", 0 not in facts["users"], f"ids {facts['users']}")
     found = (
+        *(() if role is Role.JUDGE else (inside,)),
         ("the host user is not root", allowed_user, f"host user {host_user}"),
         ("no capabilities", not capabilities, str(capabilities or "none")),
         ("no new privileges", facts["no_new_privileges"] == "1", facts["no_new_privileges"]),

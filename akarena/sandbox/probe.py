@@ -79,6 +79,7 @@ def look(questions: dict[str, Any]) -> dict[str, Any]:
     """
     Path("/preflight/made").touch()
     return {
+        "users": sorted({*os.getresuid(), *os.getresgid(), *os.getgroups()}),
         "capabilities": {key: _status(key) for key in ("CapInh", "CapPrm", "CapEff", "CapAmb")},
         "no_new_privileges": _status("NoNewPrivs"),
         "seccomp": _status("Seccomp"),

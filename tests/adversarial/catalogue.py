@@ -113,7 +113,7 @@ FIXTURES = (
     Fixture("atomics_and_workspace", Expect.PASSES, timed=True),
     Fixture("fallback_and_cache", Expect.PASSES, timed=True),
     _refused("remembers_values", FailReason.WRONG_VALUES),
-    _refused("sends_done_first", FailReason.OUTPUT_NOT_WRITTEN),
+    _refused("sends_done_first", *_LATE),
     _refused("forges_done_frame", FailReason.PROTOCOL_BROKEN, FailReason.OUTPUT_NOT_WRITTEN),
     _refused("claims_not_capturable", FailReason.PROTOCOL_BROKEN),
     _refused("background_thread", *_LATE),

@@ -336,6 +336,7 @@ def lock(tasks: Sequence[str] = TASKS, target: TargetName = TargetName.CUDA) -> 
         operating_system="Linux 6.1",
         python="3.11.7",
         packages=(rn.Package(name="numpy", version="2.3.0"),),
+        programs=(),
         isolation=(rn.AssuranceLine(limit="memory", strength="hard", how="cgroup"),),
         preflight=(rn.PreflightCheck(check="run: no capabilities", ok=True, detail="none"),),
         container_engine=None,

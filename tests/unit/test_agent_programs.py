@@ -18,6 +18,7 @@ from akarena.agents import installed, supervise
 from akarena.agents.claude import ClaudeAgent
 from akarena.agents.codex import CodexAgent
 from akarena.agents.cursor import CursorAgent
+from akarena.agents.openai_compatible import MiniParser, OpenAICompatibleAgent
 from akarena.agents.program import Ran
 from akarena.agents.vendor import CliAgent
 from akarena.records.run import AgentConfiguration, Prices
@@ -291,6 +292,11 @@ FAILED = lines(CLAUDE_RESULT | {"is_error": True, "result": "API Error"})
             "it did not end by itself after its final event",
         ),
         (
+            ran(lines(*CLAUDE) + b'@9.000 {"akarena_ended": "stalled", "code": 137}\n', 137),
+            AgentEnd.FINISHED,
+            "it did not end by itself after its final event",
+        ),
+        (
             ran(lines(*CLAUDE[:3]) + b'@9.000 {"akarena_ended": "stalled", "code": 137}\n', 137),
             AgentEnd.STALLED,
             "it printed nothing for 1800 s",
@@ -353,3 +359,120 @@ def test_nothing_is_known_of_tokens_in_a_tunnel() -> None:
 
 def test_the_supervisor_is_part_of_the_package() -> None:
     assert Path(supervise.__file__) == paths.package() / "agents" / "supervise.py"
+
+
+MINI = OpenAICompatibleAgent()
+
+
+def mini(**settings: Any) -> AgentConfiguration:
+    return configuration(MINI, **{"model": "some-lab/model:8b", "service_url": "http://127.0.0.1:8000", **settings})
+
+
+SHORT = "#!{python}\n"
+LONG = "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n"
+"""What pip writes where the name of the interpreter is too long for a first line."""
+
+
+def environment_with(script: str, folder: Path, first_line: str = SHORT) -> Path:
+    """Make what looks like a virtual environment with one script; returns the script."""
+    python = program(folder / "bin" / "python")
+    (folder / "pyvenv.cfg").write_text("home = /usr/bin\nversion = 3.11.2\n")
+    return program(folder / "bin" / script, first_line.format(python=python))
+
+
+def test_an_open_model_needs_a_name_and_an_address_but_no_key(
+    bin_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name)
+    (bin_folder / "mini-swe-agent").symlink_to(environment_with("mini-swe-agent", tmp_path / "mini"))
+    assert MINI.problems(mini()) == []
+    assert MINI.problems(mini(arguments=("model.model_kwargs.temperature=0",))) == []
+    wrong: dict[str, dict[str, Any]] = {
+        "expected --model": {"model": None},
+        "expected --service-url": {"service_url": None},
+        "NO_SUCH_KEY": {"service_key": "NO_SUCH_KEY"},
+        "--arguments '--yolo': expected a setting of mini-swe-agent": {"arguments": ("--yolo",)},
+    }
+    for message, settings in wrong.items():
+        (problem,) = MINI.problems(mini(**settings))
+        assert message in problem
+
+
+def test_a_program_of_another_language_in_its_place_is_told(bin_folder: Path) -> None:
+    program(bin_folder / "mini-swe-agent", "#!/bin/sh\n")
+    (problem,) = MINI.problems(mini())
+    assert problem.endswith("mini-swe-agent on the PATH is no script of Python's")
+
+
+def test_argv_of_the_driver_has_a_place_for_the_effort() -> None:
+    assert MINI.argv(mini())[2:] == ("some-lab/model:8b", "")
+    assert MINI.argv(mini(effort="high", arguments=("agent.step_limit=5",)))[3:] == ("high", "agent.step_limit=5")
+
+
+@pytest.mark.parametrize("first_line", [SHORT, LONG], ids=["short", "long"])
+def test_a_virtual_environment_is_shown_and_nothing_around_it(
+    first_line: str, bin_folder: Path, tmp_path: Path
+) -> None:
+    script = environment_with("mini-swe-agent", tmp_path / "mini", first_line)
+    (bin_folder / "mini-swe-agent").symlink_to(script)
+    found = installed.find_python("mini-swe-agent")
+    assert found is not None
+    assert found.path == "/akarena-agent/python/bin/python"
+    shown = [(mount.source, mount.target, mount.writable) for mount in found.mounts]
+    assert shown == [(tmp_path / "mini", "/akarena-agent/python", False)]
+
+
+def test_a_script_that_names_no_python_is_not_taken(bin_folder: Path, tmp_path: Path) -> None:
+    assert installed.find_python("mini-swe-agent") is None
+    for first_line in ("#!/bin/sh\n", f"#!{tmp_path}/gone/python\n", "#!/usr/bin/env python3\n", "\x7fELF"):
+        program(bin_folder / "mini-swe-agent", first_line)
+        assert installed.find_python("mini-swe-agent") is None, first_line
+
+
+def test_the_steps_of_the_driver() -> None:
+    parser = MiniParser()
+    for event in (
+        {"type": "reasoning", "text": "hm"},
+        {"type": "call", "id": 1, "tool": "bash", "command": "false"},
+        {"type": "output", "id": 1, "code": 1, "text": "no"},
+        {"type": "call", "id": 2, "tool": "bash", "command": "true"},
+        {"type": "output", "id": 2, "code": 0, "text": ""},
+        {"type": "format_error", "calls": "[]", "text": "a command, please"},
+        {"type": "news", "text": 3},
+        {"type": "result", "status": "Submitted", "text": "done"},
+    ):
+        parser.read(event)
+    assert [(step.kind.value, step.result) for step in parser.work.steps()] == [
+        ("reasoning", None),
+        ("tool_call", "exit code 1\nno"),
+        ("tool_call", ""),
+        ("message", None),
+        ("other", None),
+        ("message", None),
+    ]
+    assert (parser.work.complete, parser.work.error, parser.work.end) == (True, "", None)
+
+
+@pytest.mark.parametrize(
+    ("event", "error", "end"),
+    [
+        ({"status": "LimitsExceeded"}, "LimitsExceeded", AgentEnd.OUT_OF_BUDGET),
+        ({"status": "APIError", "error": "boom"}, "APIError: boom", None),
+        ({"status": 7, "text": ["x"]}, "7", None),
+        ({}, "error", None),
+    ],
+)
+def test_an_end_that_is_no_success_is_an_error(event: dict[str, Any], error: str, end: AgentEnd | None) -> None:
+    parser = MiniParser()
+    parser.read({"type": "result", **event})
+    assert (parser.work.complete, parser.work.error, parser.work.end) == (True, error, end)
+
+
+@pytest.mark.parametrize(
+    ("status", "end"), [(None, AgentEnd.CRASHED), (503, AgentEnd.RATE_LIMITED), (401, AgentEnd.REFUSED)]
+)
+def test_how_it_ends_without_a_service_is_what_the_gateway_saw(status: int | None, end: AgentEnd) -> None:
+    failed = lines({"type": "result", "status": "InternalServerError", "error": "no answer"})
+    outcome = MINI.outcome(ran(failed, 1, audit=(request("upstream_error", status),)))
+    assert (outcome.end, outcome.detail, outcome.complete) == (end, "InternalServerError: no answer", True)

@@ -63,7 +63,7 @@ class TestDockerfile:
 
     def test_a_judge_has_no_program_of_an_agent_and_an_agent_nothing_of_the_judge(self) -> None:
         judge = {stage.name for stage in dockerfile.parse(dockerfile.prune(DOCKERFILE, "judge"))[1]}
-        assert not [name for name in judge if name.startswith(("agent", "claude", "codex", "cursor", "npm"))]
+        assert not [name for name in judge if name.startswith(("agent", "npm", *images.AGENTS))]
         for agent in images.AGENTS:
             stages = {stage.name for stage in dockerfile.parse(dockerfile.prune(DOCKERFILE, f"agent-{agent}"))[1]}
             assert not [name for name in stages if name.startswith("judge")]
@@ -96,6 +96,10 @@ class TestDockerfile:
         declared = json.loads((ROOT / "requirements/images" / agent / "package.json").read_text("utf-8"))
         version = declared["dependencies"][package]
         assert f"ARG {agent.upper()}_VERSION={version}\n" in DOCKERFILE
+
+    def test_version_of_the_label_of_mini_swe_agent_is_that_of_its_lock(self) -> None:
+        (version,) = re.findall(r"^mini-swe-agent==(\S+)", (ROOT / "requirements/images/mini.lock").read_text(), re.M)
+        assert f"ARG MINI_VERSION={version}\n" in DOCKERFILE
 
 
 class TestContext:
@@ -354,5 +358,5 @@ class TestLock:
     def test_inputs_name_every_lock(self) -> None:
         base = ImageBase(reference="b", id="sha256:" + "00" * 32, repository_digests=())
         found = lock.inputs(ROOT, TargetName.CPU, base, "docker 1", 5)
-        expected = {"pip.lock", "torch.lock", "judge.lock", "node.lock", "torch-cpu.txt"}
+        expected = {"pip.lock", "torch.lock", "judge.lock", "node.lock", "mini.lock", "torch-cpu.txt"}
         assert set(found.requirements) == expected | {"claude/package-lock.json", "codex/package-lock.json"}

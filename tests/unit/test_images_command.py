@@ -40,7 +40,8 @@ class TestArguments:
         assert command.stages_of([], ["codex", "claude"]) == expected
 
     def test_one_alone(self) -> None:
-        assert command.stages_of(["agent"], ["codex"]) == {"agent-codex": "codex"}
+        for name in ("codex", "openai-compatible"):
+            assert command.stages_of(["agent"], [name]) == {f"agent-{name}": name}
 
     @pytest.mark.parametrize(
         ("roles", "agents", "message"),

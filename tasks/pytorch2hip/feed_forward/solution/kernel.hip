@@ -3,10 +3,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Two launches of one kernel: a linear layer for few tokens, with GELU at its end in the first. Each weight is read
-// once, as float4, two steps ahead of its use; the tokens sit in LDS in pieces of some columns, and all tokens are
-// accumulated in registers for each weight. Where the rows are too few to fill the device, several blocks share a tile
-// of rows, each with a part of the columns; the last of them to finish adds the parts up.
+// Two launches: a linear layer for few tokens, with GELU at its end in the first, and one without.
+//
+// Large layers: each weight is read once, as float4, two steps ahead of its use; the tokens sit in LDS in pieces of some
+// columns, and all tokens are accumulated in registers for each weight. Where the rows are too few to fill the device,
+// several blocks share a tile of rows, each with a part of the columns; the last of them to finish adds the parts up.
+//
+// Small layers, which end before such blocks have started well: a block or a few of its threads take one row of weights
+// and four tokens, and read everything straight from the caches.
 
 namespace {
 
@@ -29,8 +33,8 @@ constexpr int kComputeUnits = 132;
 #endif
 
 // Kept between calls. The counters return to zero at the end of every launch.
-__device__ float hidden_buffer[kMaxTokens * kMaxHidden];
-__device__ float partial_buffer[static_cast<size_t>(kMaxSplitBlocks) * kTile * kMaxTokens];
+__device__ alignas(16) float hidden_buffer[kMaxTokens * kMaxHidden];
+__device__ alignas(16) float partial_buffer[static_cast<size_t>(kMaxSplitBlocks) * kTile * kMaxTokens];
 __device__ unsigned int arrival_counters[kMaxTiles];
 
 struct Layer {
@@ -46,7 +50,7 @@ struct Layer {
 template <int TOKENS>
 struct Shape {
   // Columns of the tokens that sit in LDS at a time: 4 to 16 KiB, twice.
-  static constexpr int kColumns = TOKENS <= 2 ? 1024 : TOKENS <= 4 ? 512 : TOKENS <= 12 ? 256 : 128;
+  static constexpr int kColumns = TOKENS <= 2 ? 1024 : TOKENS <= 4 ? 512 : TOKENS <= 8 ? 256 : 128;
   // Blocks that share a compute unit, as the accumulators leave room for.
   static constexpr int kBlocks = TOKENS <= 2 ? 3 : TOKENS <= 16 ? 2 : 1;
 };
@@ -218,6 +222,91 @@ __global__ __launch_bounds__(kThreads, Shape<TOKENS>::kBlocks) void linear(Layer
   if (thread == 0) arrival_counters[blockIdx.x] = 0;
 }
 
+constexpr int kSmallTokens = 4;
+constexpr int kSmallTeam = 32;
+constexpr int kSmallWork = 5 << 20;      // weights, counted for every four tokens, up to which a layer is small
+constexpr int kRowsForSmallTeams = 2048; // and how many of its outputs keep the device busy with small teams
+
+// One output feature for kSmallTokens tokens by TEAM threads: 32, whatever the wave's width, or the whole block.
+template <int TEAM, bool ALIGNED>
+__global__ __launch_bounds__(kThreads) void small_linear(Layer layer) {
+  __shared__ float parts[kThreads / kSmallTeam][kSmallTokens];
+  const int lane = threadIdx.x % TEAM;
+  const int row = blockIdx.x * (kThreads / TEAM) + threadIdx.x / TEAM;
+  const int first_token = blockIdx.y * kSmallTokens;
+  const int inputs = layer.inputs;
+  const bool active = row < layer.outputs;
+  const float* weight = layer.weight + static_cast<size_t>(active ? row : 0) * inputs;
+  const float* in = layer.in ? layer.in : hidden_buffer;
+  const float* token[kSmallTokens];
+#pragma unroll
+  for (int t = 0; t < kSmallTokens; ++t) {
+    token[t] = in + static_cast<size_t>(min(first_token + t, layer.tokens - 1)) * inputs;
+  }
+  float sum[kSmallTokens] = {};
+  if (active && ALIGNED) {
+#pragma unroll 4
+    for (int column = lane * 4; column < inputs; column += TEAM * 4) {
+      const float4 w = *reinterpret_cast<const float4*>(weight + column);
+#pragma unroll
+      for (int t = 0; t < kSmallTokens; ++t) {
+        const float4 v = *reinterpret_cast<const float4*>(token[t] + column);
+        sum[t] = fmaf(w.x, v.x, fmaf(w.y, v.y, fmaf(w.z, v.z, fmaf(w.w, v.w, sum[t]))));
+      }
+    }
+  } else if (active) {
+#pragma unroll 8
+    for (int column = lane; column < inputs; column += TEAM) {
+      const float w = weight[column];
+#pragma unroll
+      for (int t = 0; t < kSmallTokens; ++t) sum[t] = fmaf(w, token[t][column], sum[t]);
+    }
+  }
+#pragma unroll
+  for (int t = 0; t < kSmallTokens; ++t) {
+#pragma unroll
+    for (int distance = kSmallTeam / 2; distance > 0; distance /= 2) sum[t] += __shfl_xor(sum[t], distance);
+  }
+  if (TEAM > kSmallTeam) {
+    if (threadIdx.x % kSmallTeam == 0) {
+#pragma unroll
+      for (int t = 0; t < kSmallTokens; ++t) parts[threadIdx.x / kSmallTeam][t] = sum[t];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int t = 0; t < kSmallTokens; ++t) {
+      sum[t] = 0.0f;
+      for (int part = 0; part < kThreads / kSmallTeam; ++part) sum[t] += parts[part][t];
+    }
+  }
+  float* out = layer.out ? layer.out : hidden_buffer;
+#pragma unroll
+  for (int t = 0; t < kSmallTokens; ++t) {
+    const int place = first_token + t;
+    if (active && lane == t && place < layer.tokens) {
+      out[static_cast<size_t>(place) * layer.outputs + row] = finish(layer, sum[t], row);
+    }
+  }
+}
+
+bool is_aligned(const Layer& layer) {
+  const uintptr_t addresses = reinterpret_cast<uintptr_t>(layer.in) | reinterpret_cast<uintptr_t>(layer.weight);
+  return layer.inputs % 4 == 0 && addresses % 16 == 0;
+}
+
+void launch_small(const Layer& layer, hipStream_t stream) {
+  const int groups = (layer.tokens + kSmallTokens - 1) / kSmallTokens;
+  const bool aligned = is_aligned(layer);
+  if (layer.outputs * groups >= kRowsForSmallTeams || layer.inputs <= 512) {
+    constexpr int kTeams = kThreads / kSmallTeam;
+    auto* kernel = aligned ? small_linear<kSmallTeam, true> : small_linear<kSmallTeam, false>;
+    kernel<<<dim3((layer.outputs + kTeams - 1) / kTeams, groups), kThreads, 0, stream>>>(layer);
+  } else {
+    auto* kernel = aligned ? small_linear<kThreads, true> : small_linear<kThreads, false>;
+    kernel<<<dim3(layer.outputs, groups), kThreads, 0, stream>>>(layer);
+  }
+}
+
 // How many blocks share a tile: the choice with the shortest estimate, in steps of a block. A block costs a few
 // steps to start and to end, and a little more for every part that has to be added up.
 int choose_splits(int tiles, int inputs, int slots) {
@@ -243,27 +332,22 @@ void launch(Layer layer, hipStream_t stream) {
   const int wanted = choose_splits(tiles, layer.inputs, kComputeUnits * Shape<TOKENS>::kBlocks);
   layer.split_columns = (layer.inputs + kStep * wanted - 1) / (kStep * wanted) * kStep;
   const int splits = (layer.inputs + layer.split_columns - 1) / layer.split_columns;
-  const uintptr_t addresses = reinterpret_cast<uintptr_t>(layer.in) | reinterpret_cast<uintptr_t>(layer.weight);
-  const bool aligned = layer.inputs % 4 == 0 && addresses % 16 == 0;
-  auto* kernel = aligned ? linear<TOKENS, true> : linear<TOKENS, false>;
+  auto* kernel = is_aligned(layer) ? linear<TOKENS, true> : linear<TOKENS, false>;
   kernel<<<dim3(tiles, splits), kThreads, 0, stream>>>(layer);
 }
 
 void launch_layer(const Layer& layer, hipStream_t stream) {
-  if (layer.tokens <= 1) {
-    launch<1>(layer, stream);
+  const int groups = (layer.tokens + kSmallTokens - 1) / kSmallTokens;
+  if (layer.inputs * groups <= kSmallWork / layer.outputs) {
+    launch_small(layer, stream);
   } else if (layer.tokens <= 2) {
     launch<2>(layer, stream);
   } else if (layer.tokens <= 4) {
     launch<4>(layer, stream);
   } else if (layer.tokens <= 8) {
     launch<8>(layer, stream);
-  } else if (layer.tokens <= 12) {
-    launch<12>(layer, stream);
   } else if (layer.tokens <= 16) {
     launch<16>(layer, stream);
-  } else if (layer.tokens <= 24) {
-    launch<24>(layer, stream);
   } else {
     launch<32>(layer, stream);
   }
