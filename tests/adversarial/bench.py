@@ -1,4 +1,4 @@
-"""Judges one fixture as an ordinary candidate for hip2hip/softmax and says whether what came of it is acceptable."""
+"""Judges one fixture as an ordinary candidate for its task and says whether what came of it is acceptable."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from akarena import configurations, files, paths, sandbox, targets, tasks
@@ -27,9 +28,8 @@ from akarena.records.run import Calibration
 from akarena.records.task import TargetName
 from tests.adversarial.catalogue import HERE, Expect, Fixture
 
-TASK = "hip2hip/softmax"
 SEED = b"adversarial fixtures, 32 bytes.."
-SEEN = {TargetName.CPU: (0, 1), TargetName.CUDA: (1, 5)}
+SEEN = {TargetName.CPU: (0, 1), TargetName.CUDA: (1, -1)}
 """Which seen configurations of the task are judged; the last one is where the baseline is also timed alone."""
 UNSEEN = {TargetName.CPU: 2, TargetName.CUDA: 1}
 CLOSE = 0.03
@@ -78,7 +78,7 @@ class Bench:
     def __init__(self, target: TargetName, calibration: Calibration | None = None) -> None:
         self._target = targets.get(target.value)
         self._sandbox = sandbox.get("bubblewrap")
-        self._task = tasks.load(paths.root() / "tasks" / TASK)
+        self._task = cache(lambda task: tasks.load(paths.root() / "tasks" / task))
         self._untimed = Court(self._sandbox, self._target)
         self._timed = Court(self._sandbox, self._target, calibration)
 
@@ -111,13 +111,14 @@ class Bench:
         if timed:
             self.calibrate()
         court = self._timed if timed else self._untimed
-        cases = _cases(self._task, self._target.name, fixture.seen)
+        task = self._task(fixture.task)
+        cases = _cases(task, self._target.name, fixture.seen)
         began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="akarena-evil-") as name:
             folder = Path(name)
-            (folder / "kernel.hip").write_text(expanded(fixture, self._task.baseline), "utf-8")
+            (folder / task.record.editable[0]).write_text(expanded(fixture, task), "utf-8")
             for _ in range(fixture.judgements):
-                verdict = court.judge(self._task, folder, files.digest_tree(folder), cases, Mode.FULL)
+                verdict = court.judge(task, folder, files.digest_tree(folder), cases, Mode.FULL)
                 outcome = assess(fixture, verdict, timed=timed)
                 if outcome.escaped is not None:
                     break
@@ -127,15 +128,29 @@ class Bench:
         return fixture.timed and self._target.measures_speed
 
 
-def expanded(fixture: Fixture, baseline: Path) -> str:
-    """Return the text of a candidate: its file with the two texts that it may include, since a build sees one file."""
-    honest = baseline.read_text("utf-8").replace('extern "C" int softmax(', "static int honest_softmax(")
-    if "honest_softmax" not in honest:
-        raise ValueError(f"{baseline}: the entry was not found")
+def expanded(fixture: Fixture, task: tasks.Task) -> str:
+    """Return the text of a candidate: its file with the texts that it may include, since a build sees one file.
+
+    A line ``#include "baseline.h"`` (``# include baseline`` in Python) stands for the task's own baseline with
+    ``honest_`` in front of its entry's name, and ``#include "tools.h"`` for ``evil/tools.h``.
+    """
+    entry = task.record.entry
     text = fixture.path.read_text("utf-8")
-    for include, content in (("baseline.h", honest), ("tools.h", (HERE / "evil" / "tools.h").read_text("utf-8"))):
-        text = text.replace(f'#include "{include}"\n', content)
+    if fixture.path.suffix == ".py":
+        constants = "".join(f"{key} = {value}\n" for key, value in fixture.defines.items())
+        return constants + _including(text, "# include baseline\n", task, f"def {entry}(", f"def honest_{entry}(")
+    text = _including(text, '#include "baseline.h"\n', task, f'extern "C" int {entry}(', f"static int honest_{entry}(")
+    text = text.replace('#include "tools.h"\n', (HERE / "evil" / "tools.h").read_text("utf-8"))
     return "".join(f"#define {key} {value}\n" for key, value in fixture.defines.items()) + text
+
+
+def _including(text: str, line: str, task: tasks.Task, entry: str, renamed: str) -> str:
+    if line not in text:
+        return text
+    honest = task.baseline.read_text("utf-8")
+    if entry not in honest:
+        raise ValueError(f"{task.baseline}: there is no {entry!r}")
+    return text.replace(line, honest.replace(entry, renamed))
 
 
 def assess(fixture: Fixture, verdict: Verdict, *, timed: bool) -> Outcome:

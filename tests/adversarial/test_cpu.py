@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from akarena import sandbox, targets
 from akarena.records.task import TargetName
+from tests.adversarial import docs
 from tests.adversarial.bench import Bench, Outcome
 from tests.adversarial.catalogue import FIXTURES, HERE, Fixture, on
 
@@ -31,9 +34,17 @@ def test_on_cpu(fixture: Fixture, outcomes: dict[str, Outcome]) -> None:
     assert outcome.escaped is None, f"{outcome.line()}\n{outcome.evidence}"
 
 
-def test_every_file_is_in_the_table() -> None:
+def test_every_file_is_a_fixture_and_every_known_cheat_has_one() -> None:
     used = {fixture.path for fixture in FIXTURES}
-    present = {path for folder in ("evil", "honest") for path in (HERE / folder).glob("*.hip")}
-    table = (HERE / "README.md").read_text("utf-8")
+    present = {
+        path for folder in ("evil", "honest") for kind in ("hip", "py") for path in (HERE / folder).glob(f"*.{kind}")
+    }
+    known = set(re.findall(r"^\| ([TCDH]\d+) \|", (HERE / "README.md").read_text("utf-8"), re.MULTILINE))
     assert used == present
-    assert [fixture.name for fixture in FIXTURES if f"`{fixture.name}`" not in table] == []
+    assert len(known) == 47
+    assert {row for fixture in FIXTURES for row in fixture.rows} == known
+    assert len({fixture.name for fixture in FIXTURES}) == len(FIXTURES)
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert docs.PAGE.read_text("utf-8") == docs.page(), "run: python -m tests.adversarial.docs"
