@@ -31,7 +31,7 @@ SOURCES = ("akarena", "noxfile.py", "tests", "tasks")
 
 TIERS = {
     "gpu": "a GPU",
-    "docker": "a Docker daemon and images with claude and codex",
+    "docker": "a Docker daemon and images with the agents' programs",
     "clang": "clang-22 and lld-22",
     "npm": "the programs claude and codex",
     "mini": "the program mini-swe-agent",
@@ -47,6 +47,8 @@ LOCKS = {
 """Lock files, with the dependency groups that each holds besides the project's own dependencies."""
 IMAGE_LOCKS = ("pip", "torch", "judge", "node", "mini")
 """Lock files of what is installed into container images, below requirements/images, each made from an ``.in`` file."""
+_FREE_LOCKS = ("requirements/core.lock", "requirements/images/mini.lock")
+"""Those that need not agree with ``core.lock``: itself, and what lies in an environment that we import nothing from."""
 
 _PROBE = """
 import importlib.util, json, pathlib, platform, sysconfig
@@ -172,10 +174,12 @@ def build(session: nox.Session) -> None:
     _akarena(session, "build")
 
 
-@nox.session(venv_backend="none", default=False)
+@nox.session(python=PYTHON, default=False)
 def redteam(session: nox.Session) -> None:
-    """Attack the judge with the hostile kernels of tests/adversarial (not there yet)."""
-    _later(session, "the collection of hostile kernels in tests/adversarial")
+    """Judge the hostile and the honest candidates of tests/adversarial; fails if one escapes or is refused."""
+    _need_compiler(session)
+    _install(session, "core", local=True)
+    session.run("python", "-m", "tests.adversarial", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)
@@ -191,7 +195,7 @@ def soak(session: nox.Session) -> None:
 
 
 def _compile(session: nox.Session, target: str, *sources: str) -> None:
-    constraint = [] if target == "requirements/core.lock" else ["--constraint", "requirements/core.lock"]
+    constraint = [] if target in _FREE_LOCKS else ["--constraint", "requirements/core.lock"]
     options = ["--universal", "--generate-hashes", "--no-emit-index-url", "--python-version=3.11", "--quiet"]
     session.run(
         *("uv", "pip", "compile", *options, *constraint, f"--output-file={target}", *session.posargs, *sources),

@@ -140,7 +140,8 @@ def _add_build(commands: Any) -> None:
     parser.add_argument("--target", default="auto", help="cpu, cuda, rocm or auto (the device of this machine)")
     parser.add_argument("--base", help="image to build on, best by digest (each of rocm and cpu has its own)")
     parser.add_argument("--role", action="append", default=[], help="judge, worker or agent; repeatable (all three)")
-    parser.add_argument("--agent", action="append", default=[], help="claude, codex or cursor, put into agent images")
+    agents = "claude, codex, cursor or openai-compatible, put into agent images"
+    parser.add_argument("--agent", action="append", default=[], help=agents)
     parser.add_argument("--cursor-archive", type=Path, help="archive of the Cursor CLI (tar.gz)")
     parser.add_argument("--cursor-version", help="its version")
     parser.add_argument("--cursor-sha256", help="its digest")

@@ -133,8 +133,9 @@ class MiniParser:
 
     def _result(self, event: Event) -> None:
         work, status = self.work, text_of(event.get("status"))
-        work.complete = True
         work.say(event.get("text"))
+        # Last: a step takes it back.
+        work.complete = True
         work.end = _ENDS.get(status)
         said = text_of(event.get("error"))
         work.error = "" if status == "Submitted" else f"{status}: {said}" if said else status or "error"

@@ -16,7 +16,7 @@ BASES = {
     TargetName.CPU: "ubuntu:24.04@sha256:561618e2c15bf2397621dd04f96926663a3b5616c189cf7e38db7e82f5c538ea",
 }
 """What is built on unless another base is named. The cuda target has none: it takes an image with CUDA and torch."""
-AGENTS = ("claude", "codex", "cursor")
+AGENTS = ("claude", "codex", "cursor", "openai-compatible")
 """Agents whose program can be put into an image of its own."""
 FACTS = "/akarena/image.json"
 """Where an image describes itself."""

@@ -110,6 +110,8 @@ def _download(workshop: build.Workshop, stages: dict[str, str | None]) -> None:
     agents = {agent for agent in stages.values() if agent in stock.NPM_AGENTS}
     if agents:
         needs.add("node")
+    if "openai-compatible" in stages.values():
+        needs.add("mini")
     # Sorted by need: npm may be taken from the wheel of Node.js.
     stock.fill(workshop.root, [*sorted(needs), *sorted(filter(None, agents))], interpreter, workshop.say)
 

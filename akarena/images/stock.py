@@ -23,11 +23,12 @@ _LOCKS = {
     "torch": ("torch-cpu.txt", "torch.lock"),
     "judge": ("judge.lock",),
     "node": ("node.lock",),
+    "mini": ("mini.lock",),
 }
 
 
 def fill(root: Path, names: Iterable[str], interpreter: Interpreter, say: Say) -> None:
-    """Download what is named: ``pip``, ``torch``, ``judge``, ``node``, or an agent with npm archives.
+    """Download what is named: ``pip``, ``torch``, ``judge``, ``node``, ``mini``, or an agent with npm archives.
 
     What was downloaded is kept, for the next build of any target. Folders of the context that are not named are empty,
     but for the one of Cursor.

@@ -45,9 +45,8 @@ def main() -> int:
         if options.evidence or outcome.escaped is not None:
             print(f"    {outcome.evidence[:1500]}", flush=True)
     escaped = sum(outcome.escaped is not None for outcome in outcomes)
-    print(
-        f"{len(outcomes)} of {len(chosen)} judged, {escaped} escaped; {len(FIXTURES) - len(known)} are for other targets"
-    )
+    judged = f"{len(outcomes)} of {len(chosen)} judged, {escaped} escaped"
+    print(f"{judged}; {len(FIXTURES) - len(known)} are for other targets")
     if options.save:
         results.save(target.name, target.facts().device, outcomes)
     return int(escaped > 0 or len(outcomes) < len(chosen))

