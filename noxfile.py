@@ -35,6 +35,7 @@ TIERS = {
     "clang": "clang-22 and lld-22",
     "npm": "the programs claude and codex",
     "mini": "the program mini-swe-agent",
+    "slow": "several minutes more",
 }
 """Markers of the tests that need more than the default run may ask for, with what they need."""
 
@@ -90,7 +91,7 @@ def needs_compiler(posargs: Sequence[str]) -> bool:
 
 @nox.session(python=PYTHON)
 def tests(session: nox.Session) -> None:
-    """Run the tests that need no GPU, Docker or clang-22; `-- -m clang` runs another tier."""
+    """Run the tests that need no GPU, Docker, clang-22 or much time; `-- -m clang` runs another tier."""
     _need_compiler(session)
     _install(session, "test", local=True)
     arguments = pytest_arguments(session.posargs)

@@ -6,6 +6,7 @@ python -m tests.adversarial [--target cpu] [--lock RUN/lock.json] [--seconds N] 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -25,7 +26,12 @@ def main() -> int:
     parser.add_argument("--target", default="auto", help="a target's name (default: the first usable one)")
     parser.add_argument("--lock", type=Path, help="lock.json of a run on this device, whose calibration is used")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no further fixture after this time")
-    parser.add_argument("--at-once", type=int, default=4, help="how many that are not timed are judged together")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=min(4, os.cpu_count() or 1),
+        help="how many that are not timed are judged together",
+    )
     parser.add_argument("--evidence", action="store_true", help="print what the judge says below each line")
     parser.add_argument("--save", action="store_true", help="keep what came of it for the table in the docs")
     options = parser.parse_args()

@@ -107,22 +107,25 @@ class Bench:
 
     def judge(self, fixture: Fixture) -> Outcome:
         """Judge a fixture as often as it asks for; returns the first outcome that is not acceptable, or the last."""
+        began = time.monotonic()
+        for _ in range(fixture.judgements):
+            outcome = assess(fixture, self.verdict(fixture), timed=self._is_timed(fixture))
+            if outcome.escaped is not None:
+                break
+        return replace(outcome, seconds=time.monotonic() - began)
+
+    def verdict(self, fixture: Fixture) -> Verdict:
+        """Judge a fixture once."""
         timed = self._is_timed(fixture)
         if timed:
             self.calibrate()
         court = self._timed if timed else self._untimed
         task = self._task(fixture.task)
         cases = _cases(task, self._target.name, fixture.seen)
-        began = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="akarena-evil-") as name:
             folder = Path(name)
             (folder / task.record.editable[0]).write_text(expanded(fixture, task), "utf-8")
-            for _ in range(fixture.judgements):
-                verdict = court.judge(task, folder, files.digest_tree(folder), cases, Mode.FULL)
-                outcome = assess(fixture, verdict, timed=timed)
-                if outcome.escaped is not None:
-                    break
-        return replace(outcome, seconds=time.monotonic() - began)
+            return court.judge(task, folder, files.digest_tree(folder), cases, Mode.FULL)
 
     def _is_timed(self, fixture: Fixture) -> bool:
         return fixture.timed and self._target.measures_speed

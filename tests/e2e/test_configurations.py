@@ -13,6 +13,8 @@ import pytest
 from tests.e2e.conftest import SOFTMAX, Cli, copy_task, other_root, record
 from tests.services import StandIn
 
+pytestmark = pytest.mark.slow
+
 TASKS = tuple(f"hip2hip/copy_{number}" for number in range(3))
 ATTEMPTS = 2
 KILLS = 5

@@ -11,6 +11,7 @@ from akarena import files
 from tests.e2e.conftest import Cli, record, running
 from tests.field.conftest import GRACE_SECONDS, SANDBOXES, STALL_SECONDS, VENDORS, Stage, run_command
 
+pytestmark = pytest.mark.slow
 each_sandbox = pytest.mark.parametrize("sandbox", SANDBOXES)
 ALL = tuple(VENDORS)
 

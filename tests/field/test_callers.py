@@ -16,6 +16,8 @@ from akarena.sandbox.runtime import find_bubblewrap, interpreter
 from tests.e2e.conftest import ROOT, SOFTMAX, attempt, record
 from tests.field.conftest import SANDBOXES
 
+pytestmark = pytest.mark.slow
+
 USER = 1234
 # Makes files that its owner has closed, and one that no other user may read.
 SCRIPT = "rm kernel.hip; mkdir -p closed/inner; touch closed/inner/file; chmod 0 closed; umask 077; echo > own; id -u"

@@ -72,8 +72,8 @@ def test_only_light_sessions_run_by_default(noxfile: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], ["-m", "not gpu and not docker and not clang and not npm and not mini"]),
-        (["-k", "store"], ["-m", "not gpu and not docker and not clang and not npm and not mini", "-k", "store"]),
+        ([], ["-m", "not gpu and not docker and not clang and not npm and not mini and not slow"]),
+        (["-k", "store"], ["-m", "not gpu and not docker and not clang and not npm and not mini and not slow", "-k", "store"]),
         (["-m", "clang"], ["-m", "clang"]),
         (["-mgpu", "-x"], ["-mgpu", "-x"]),
     ],

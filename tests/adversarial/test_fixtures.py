@@ -1,0 +1,59 @@
+"""The catalogue is whole, the page in the docs is that of the last runs, and the bench can tell an escape."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from akarena import sandbox, targets
+from akarena.judgement import Verdict
+from akarena.records.evaluation import FailReason, VoidReason
+from akarena.records.task import TargetName
+from tests.adversarial import docs
+from tests.adversarial.bench import Bench, assess
+from tests.adversarial.catalogue import FIXTURES, HERE
+
+FIXTURE = {fixture.name: fixture for fixture in FIXTURES}
+EVIL, HONEST = "writes_nothing", "fallback_and_cache"
+
+
+@pytest.fixture(scope="module")
+def verdicts() -> dict[str, Verdict]:
+    """Judge one candidate that must be refused, and one that must pass; ``nox -s redteam`` judges all."""
+    usable = getattr(sandbox.get("bubblewrap"), "usable", None)
+    if usable is not None and not usable():
+        pytest.skip("bubblewrap is not usable on this machine")
+    if missing := targets.create("cpu").missing():
+        pytest.skip("; ".join(missing))
+    bench = Bench(TargetName.CPU)
+    return {name: bench.verdict(FIXTURE[name]) for name in (EVIL, HONEST)}
+
+
+def test_what_is_expected_comes(verdicts: dict[str, Verdict]) -> None:
+    for name in (EVIL, HONEST):
+        outcome = assess(FIXTURE[name], verdicts[name], timed=False)
+        assert outcome.escaped is None, f"{outcome.line()}\n{outcome.evidence}"
+
+
+def test_what_is_not_expected_is_an_escape(verdicts: dict[str, Verdict]) -> None:
+    evil, honest = FIXTURE[EVIL], FIXTURE[HONEST]
+    ends = {
+        "an honest one is refused": (honest, verdicts[EVIL]),
+        "a hostile one passes": (evil, verdicts[HONEST]),
+        "it is refused for another reason": (replace(evil, reasons=frozenset({FailReason.CRASH})), verdicts[EVIL]),
+        "there is no verdict": (evil, Verdict(None, None, VoidReason.JUDGE_CRASHED, "")),
+    }
+    escaped = {what: assess(fixture, verdict, timed=False).escaped for what, (fixture, verdict) in ends.items()}
+    assert [what for what, why in escaped.items() if why is None] == []
+
+
+def test_every_file_is_a_fixture() -> None:
+    folders = (HERE / "evil", HERE / "honest")
+    present = {path for folder in folders for path in folder.iterdir() if path.suffix in (".hip", ".py")}
+    assert {fixture.path for fixture in FIXTURES} == present
+    assert len({fixture.name for fixture in FIXTURES}) == len(FIXTURES)
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert docs.PAGE.read_text("utf-8") == docs.page(), "run: python -m tests.adversarial.docs"
