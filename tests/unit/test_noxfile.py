@@ -15,6 +15,7 @@ import pytest
 import akarena
 
 ROOT = Path(akarena.__file__).resolve().parent.parent
+DEFAULT = "not gpu and not docker and not clang and not npm and not mini and not slow"
 SESSIONS = {
     *("tests", "lint", "types", "schemas", "evaluate", "report", "verify", "validate"),
     *("build", "redteam", "bench", "soak", "lock"),
@@ -72,8 +73,8 @@ def test_only_light_sessions_run_by_default(noxfile: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ([], ["-m", "not gpu and not docker and not clang and not npm and not mini and not slow"]),
-        (["-k", "store"], ["-m", "not gpu and not docker and not clang and not npm and not mini and not slow", "-k", "store"]),
+        ([], ["-m", DEFAULT]),
+        (["-k", "store"], ["-m", DEFAULT, "-k", "store"]),
         (["-m", "clang"], ["-m", "clang"]),
         (["-mgpu", "-x"], ["-mgpu", "-x"]),
     ],
