@@ -252,8 +252,8 @@ class View:
         self._canary = []
         for slot in self.layout.slots:
             rows = self._rows(slot)
-            end = slot.stride - (_PAGE if self.layout.guards else 0)
-            for pad in (rows[:, : slot.before], rows[:, slot.before + slot.size : end]):
+            # Guard pages too: a worker may make its own mapping of them writable.
+            for pad in (rows[:, : slot.before], rows[:, slot.before + slot.size :]):
                 if pad.numel():
                     secret = torch.randint(0, 256, pad.shape, generator=source, device=pad.device, dtype=torch.uint8)
                     pad.copy_(secret)

@@ -23,6 +23,7 @@ _SETUP_SECONDS = 20.0
 _READ_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 18
 _MAX_OPEN_FILES = 4096
+_JUDGE_SHARE = 4
 _KILLED_CODE = 128 + signal.SIGKILL
 _OWN_TASKS = 1  # bubblewrap's init inside the pid namespace.
 _SHELL_SIGNALS = range(129, 129 + signal.NSIG)
@@ -70,6 +71,7 @@ class Running:
         self._init_pidfd = -1
         self._monitor_dead = False
         self._own_user = not plan.judgement
+        self._is_judge = plan.judgement and name == plan.main
         self._group_fds = process.group_fds
         self._earlier_kills = 0
         stdout, child_stdout = _pipe()
@@ -126,6 +128,16 @@ class Running:
         temporary.append(lift(memory_file(encode(options))))
         return [plan.bwrap, "--args", table.give_high(temporary[-1]), "--", *process.argv]
 
+    def _open_files(self) -> int:
+        """Return how many files it may have open: four times as many for a judge.
+
+        Descriptors that lie unread in sockets are counted for all processes of a user together, and a sender is refused
+        when that count exceeds its own limit. So a worker can fill up what a worker may, and the judge goes on.
+        """
+        highest = resource.prlimit(self.init_pid, resource.RLIMIT_NOFILE)[1]
+        most = _MAX_OPEN_FILES if highest == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, highest // _JUDGE_SHARE)
+        return most * _JUDGE_SHARE if self._is_judge else most
+
     def _prepare(self, max_tasks: int) -> None:
         """Set the limits on bubblewrap's child while it is held before the program starts."""
         end = time.monotonic() + _SETUP_SECONDS
@@ -140,7 +152,7 @@ class Running:
             (resource.RLIMIT_NPROC, max_tasks + _OWN_TASKS),
             (resource.RLIMIT_FSIZE, self.limits.file_bytes),
             (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_NOFILE, _MAX_OPEN_FILES),
+            (resource.RLIMIT_NOFILE, self._open_files()),
             (resource.RLIMIT_MSGQUEUE, 0),
         )
         for kind, value in limits:

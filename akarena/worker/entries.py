@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -240,6 +241,25 @@ class _TorchEntry:
 
 class TritonEntry(_TorchEntry):
     """``NAME(inputs..., outputs...)`` of a Python file; it fills the outputs."""
+
+    def __init__(self, path: str, name: str, device: bool, fp8: str) -> None:
+        if not device:
+            import triton
+
+            triton.runtime.driver.set_active(_NoDevice())
+        super().__init__(path, name, device, fp8)
+
+
+class _NoDevice:
+    """What an autotuner asks Triton's driver for, where kernels are interpreted: how long a call takes."""
+
+    def get_benchmarker(self) -> Callable[..., list[float]]:
+        def milliseconds(call: Callable[[], object], quantiles: list[float] | None = None, **_: object) -> list[float]:
+            started = time.perf_counter()
+            call()
+            return [(time.perf_counter() - started) * 1e3] * len(quantiles or (0.5,))
+
+        return milliseconds
 
 
 class EagerEntry(_TorchEntry):

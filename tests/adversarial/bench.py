@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from akarena import configurations, files, paths, sandbox, targets, tasks
+from akarena import files, paths, sandbox, targets, tasks
 from akarena.judge.job import Mode
 from akarena.judgement import Court, Verdict
 from akarena.records.evaluation import (
@@ -23,6 +23,7 @@ from akarena.records.evaluation import (
     SpeedMeasured,
     SpeedUnknown,
     SpeedVerdict,
+    Split,
 )
 from akarena.records.run import Calibration
 from akarena.records.task import TargetName
@@ -121,7 +122,7 @@ class Bench:
             self.calibrate()
         court = self._timed if timed else self._untimed
         task = self._task(fixture.task)
-        cases = _cases(task, self._target.name, fixture.seen)
+        cases = _cases(court.configurations(task.record, SEED), self._target.name, fixture.seen)
         with tempfile.TemporaryDirectory(prefix="akarena-evil-") as name:
             folder = Path(name)
             (folder / task.record.editable[0]).write_text(expanded(fixture, task), "utf-8")
@@ -180,6 +181,8 @@ def _escape(fixture: Fixture, evaluation: EvaluationRecord, *, timed: bool) -> s
     void = [gate for gate in evaluation.gates if isinstance(gate, GateVoid)]
     if void:
         return f"void: {void[0].reason.value}"
+    if fixture.expect is Expect.SEEN_ONLY:
+        return _not_refused_unseen(fixture, evaluation)
     if fixture.expect is Expect.REFUSED or any(isinstance(gate, GateFailed) for gate in evaluation.gates):
         return _not_refused(fixture, evaluation)
     if not all(_passed(evaluation, gate) for gate in _CORRECT):
@@ -206,6 +209,10 @@ def _not_refused(fixture: Fixture, evaluation: EvaluationRecord) -> str | None:
     if passed:
         return f"passed {', '.join(passed)}"
     failed = {gate.gate: gate.reason for gate in evaluation.gates if isinstance(gate, GateFailed)}
+    if Gate.BUILD in failed:
+        # Nothing was loaded, so nothing else could fail.
+        reason = failed[Gate.BUILD]
+        return None if reason in fixture.reasons else f"refused for another reason: {reason.value}"
     if missing := [gate.value for gate in _CORRECT if gate not in failed]:
         return f"did not fail {', '.join(missing)}"
     if other := sorted(reason.value for reason in failed.values() if reason not in fixture.reasons):
@@ -213,11 +220,20 @@ def _not_refused(fixture: Fixture, evaluation: EvaluationRecord) -> str | None:
     return None
 
 
+def _not_refused_unseen(fixture: Fixture, evaluation: EvaluationRecord) -> str | None:
+    failed = {gate.gate: gate.reason for gate in evaluation.gates if isinstance(gate, GateFailed)}
+    if not _passed(evaluation, Gate.SEEN_CORRECT):
+        return "the seen configurations were to pass, or it shows nothing"
+    if Gate.UNSEEN_CORRECT not in failed:
+        return "did not fail unseen_correct"
+    reason = failed[Gate.UNSEEN_CORRECT]
+    return None if reason in fixture.reasons else f"refused for another reason: {reason.value}"
+
+
 def _passed(evaluation: EvaluationRecord, gate: Gate) -> bool:
     return any(isinstance(result, GatePassed) and result.gate is gate for result in evaluation.gates)
 
 
-def _cases(task: tasks.Task, target: TargetName, chosen: tuple[int, ...]) -> list[Configuration]:
-    seen = configurations.seen(task.record, target)
-    unseen = configurations.unseen(task.record, target, SEED)
+def _cases(all_: list[Configuration], target: TargetName, chosen: tuple[int, ...]) -> list[Configuration]:
+    seen, unseen = ([case for case in all_ if case.split is split] for split in Split)
     return [*(seen[index] for index in chosen or SEEN[target]), unseen[UNSEEN[target]]]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
-from akarena import sandbox, targets
+from akarena import paths, sandbox, targets
 from akarena.judgement import Verdict
 from akarena.records.evaluation import FailReason, VoidReason
 from akarena.records.task import TargetName
 from tests.adversarial import docs
 from tests.adversarial.bench import Bench, assess
-from tests.adversarial.catalogue import FIXTURES, HERE
+from tests.adversarial.catalogue import ELSEWHERE, FIXTURES, HERE
 
 FIXTURE = {fixture.name: fixture for fixture in FIXTURES}
 EVIL, HONEST = "writes_nothing", "fallback_and_cache"
@@ -53,6 +54,16 @@ def test_every_file_is_a_fixture() -> None:
     present = {path for folder in folders for path in folder.iterdir() if path.suffix in (".hip", ".py")}
     assert {fixture.path for fixture in FIXTURES} == present
     assert len({fixture.name for fixture in FIXTURES}) == len(FIXTURES)
+
+
+def test_every_known_cheat_is_shown() -> None:
+    text = (HERE / "README.md").read_text("utf-8")
+    known = re.findall(r"^\| ([TCDH]\d+) \|", text, re.MULTILINE)
+    shown = {row for fixture in FIXTURES for row in fixture.rows}
+    assert len(known) == 47
+    assert shown | ELSEWHERE.keys() == set(known)
+    for file, piece in ELSEWHERE.values():
+        assert piece in (paths.root() / file).read_text("utf-8"), f"{file} has no {piece}"
 
 
 def test_the_page_is_up_to_date() -> None:

@@ -35,6 +35,8 @@ class Expect(StrEnum):
 
     REFUSED = "refused"
     """Both splits fail, for one of the listed reasons."""
+    SEEN_ONLY = "seen_only"
+    """Correct on the seen configurations; the unseen ones fail for one of the listed reasons."""
     NO_GAIN = "no_gain"
     """Correct and nowhere ``faster``, or refused for one of the listed reasons."""
     NO_DIFFERENCE = "no_difference"
