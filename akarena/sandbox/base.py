@@ -15,6 +15,11 @@ from typing import Protocol
 HOME = "/home/user"
 """The home folder of every sandboxed process: an empty tmpfs. HOME is set to it unless the command sets another."""
 
+MAX_OPEN_FILES = 4096
+JUDGE_OPEN_FILES = 4 * MAX_OPEN_FILES
+"""Descriptors that lie unread in sockets are counted for all processes of a user together, and a sender is refused when
+that count exceeds its own limit. So hostile processes can use up what they may have, and a judge still goes on."""
+
 
 def _check_target(target: str) -> None:
     path = PurePosixPath(target)

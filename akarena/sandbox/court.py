@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -68,6 +69,9 @@ class CourtRoom:
             start: Starts one by name, with the given descriptors as 3, 4 and so on; it closes them in any case.
         """
         self.socket: socket.socket | None = control
+        # Ours counts too when descriptors are handed on: see JUDGE_OPEN_FILES.
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
         self._names = frozenset(names)
         self._start = start
         self._members: dict[str, Member] = {}

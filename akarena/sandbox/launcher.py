@@ -7,7 +7,6 @@ the plan comes in, the result goes out; a byte from the caller means stop, and i
 from __future__ import annotations
 
 import os
-import resource
 import select
 import socket
 import time
@@ -141,9 +140,6 @@ def main() -> None:
         # Nothing that was inherited may reach a sandboxed process by chance.
         with suppress(OSError):  # The listing's own descriptor is gone by now.
             os.set_inheritable(int(entry.name), False)
-    # Descriptors that lie in a socket are counted for the whole user, and held against the sender's own limit.
-    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with socket.socket(fileno=os.dup(0)) as caller:
         plan = receive_plan(caller)
         result = Launcher(plan, caller).run()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from akarena.sandbox.base import End, Result
+from akarena.sandbox.base import JUDGE_OPEN_FILES, MAX_OPEN_FILES, End, Result
 from akarena.sandbox.capture import Capture
 from akarena.sandbox.inner import Descriptors, arguments, closing_options, encode, lift, memory_file
 from akarena.sandbox.plan import Plan, Process
@@ -22,8 +22,6 @@ from akarena.sandbox.watch import Usage
 _SETUP_SECONDS = 20.0
 _READ_BYTES = 1 << 16
 _PIPE_BYTES = 1 << 18
-_MAX_OPEN_FILES = 4096
-_JUDGE_SHARE = 4
 _KILLED_CODE = 128 + signal.SIGKILL
 _OWN_TASKS = 1  # bubblewrap's init inside the pid namespace.
 _SHELL_SIGNALS = range(129, 129 + signal.NSIG)
@@ -129,14 +127,9 @@ class Running:
         return [plan.bwrap, "--args", table.give_high(temporary[-1]), "--", *process.argv]
 
     def _open_files(self) -> int:
-        """Return how many files it may have open: four times as many for a judge.
-
-        Descriptors that lie unread in sockets are counted for all processes of a user together, and a sender is refused
-        when that count exceeds its own limit. So a worker can fill up what a worker may, and the judge goes on.
-        """
         highest = resource.prlimit(self.init_pid, resource.RLIMIT_NOFILE)[1]
-        most = _MAX_OPEN_FILES if highest == resource.RLIM_INFINITY else min(_MAX_OPEN_FILES, highest // _JUDGE_SHARE)
-        return most * _JUDGE_SHARE if self._is_judge else most
+        judge = JUDGE_OPEN_FILES if highest == resource.RLIM_INFINITY else min(JUDGE_OPEN_FILES, highest)
+        return judge if self._is_judge else judge * MAX_OPEN_FILES // JUDGE_OPEN_FILES
 
     def _prepare(self, max_tasks: int) -> None:
         """Set the limits on bubblewrap's child while it is held before the program starts."""

@@ -283,6 +283,40 @@ def test_a_worker_can_not_fill_the_pool_of_the_judge(runner: Runner) -> None:
     assert runner.judge(main, {"bomb": bomb}).stdout == b"fine\n"
 
 
+def test_a_worker_can_not_use_up_the_descriptors_in_flight_of_the_judge(runner: Runner) -> None:
+    hog = runner.command(
+        """
+        import array, socket, time
+        s = socket.socket(fileno=3)
+        many, pairs, sent = array.array("i", [0] * 200), [], 0
+        try:
+            while True:
+                pairs.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+                try:
+                    while True:
+                        pairs[-1][0].sendmsg([b"x"], [(1, socket.SCM_RIGHTS, many)], socket.MSG_DONTWAIT)
+                        sent += len(many)
+                except BlockingIOError:
+                    pass
+        except OSError as error:
+            s.sendall(f"{sent} {error.errno}".encode())
+        time.sleep(60)
+        """
+    )
+    other = runner.command("import os; print(len(os.read(4, 1)))")
+    main = """
+        import os
+        with control.spawn("hog") as s:
+            sent, error = map(int, s.recv(100).split())
+            print(sent >= 1000, error)
+            with control.spawn("other", [os.open("/dev/zero", os.O_RDONLY)]):
+                print(control.wait("other", 10).stdout.decode(), end="")
+    """
+    result = runner.judge(main, {"hog": hog, "other": other})
+    # 109 says that too many are in flight.
+    assert result.stdout == b"True 109\n1\n", result
+
+
 def test_spawning_is_quick(runner: Runner, capsys: pytest.CaptureFixture[str]) -> None:
     worker = replace(runner.command(""), argv=(runner.python.path, "--version"))
     main = """

@@ -12,7 +12,7 @@ from docker.types import DeviceRequest, LogConfig, Ulimit
 from docker.types import Mount as DockerMount
 
 from akarena.errors import InfrastructureError
-from akarena.sandbox.base import HOME, Command, Limits, Mount, Role
+from akarena.sandbox.base import HOME, JUDGE_OPEN_FILES, MAX_OPEN_FILES, Command, Limits, Mount, Role
 from akarena.sandbox.docker.handoff import INSIDE, Handoff
 from akarena.sandbox.docker.images import Image
 from akarena.sandbox.docker.profile import profile
@@ -27,7 +27,6 @@ HELD = "/akarena-held"
 _LOW_SIZE_BYTES = 1 << 20
 LOW_MEMORY_BYTES = 32 << 20
 """Docker takes no limit under 6 MB, and the first program of a container needs some."""
-_MAX_OPEN_FILES = 4096
 _INIT_TASKS = 1
 _OOM_SCORE = 1000
 """If the whole machine runs out of memory, the kernel shall choose containers first."""
@@ -47,6 +46,8 @@ def create_options(
     labels: Mapping[str, str],
     volumes: Mapping[str, str],
     held: Mapping[str, str],
+    *,
+    is_judge: bool = False,
 ) -> dict[str, Any]:
     """Build the keyword arguments of `APIClient.create_container`.
 
@@ -58,6 +59,7 @@ def create_options(
         labels: For the container.
         volumes: The volume of every scratch folder, by its name.
         held: Those that the container only keeps alive.
+        is_judge: Whether it is the main process of a judgement.
 
     Raises:
         InfrastructureError: A mount source does not exist, or is a device that may not be opened.
@@ -90,7 +92,7 @@ def create_options(
         pids_limit=command.limits.processes + _INIT_TASKS,
         cpuset_cpus=",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0))),
         oom_score_adj=_OOM_SCORE,
-        ulimits=_ulimits(command.limits),
+        ulimits=_ulimits(command.limits, is_judge),
         shm_size=tmpfs_bytes(command.limits),
         tmpfs=_tmpfs(command, uid, gid, bool(held), devices),
         mounts=mounts,
@@ -135,8 +137,9 @@ def _bind(source: Path, target: str, writable: bool) -> DockerMount:
     return mount
 
 
-def _ulimits(limits: Limits) -> list[Ulimit]:
-    values = {"core": 0, "fsize": limits.file_bytes, "nofile": _MAX_OPEN_FILES, "msgqueue": 0}
+def _ulimits(limits: Limits, is_judge: bool) -> list[Ulimit]:
+    open_files = JUDGE_OPEN_FILES if is_judge else MAX_OPEN_FILES
+    values = {"core": 0, "fsize": limits.file_bytes, "nofile": open_files, "msgqueue": 0}
     return [Ulimit(name=name, soft=value, hard=value) for name, value in values.items()]
 
 

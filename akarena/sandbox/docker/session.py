@@ -140,7 +140,10 @@ class Session:
             image = self._images.of(command.role)
             # The main container lives longest: without it a volume would end with the first one that uses it.
             held = self._volumes if name == self._main else {}
-            options = create_options(self._api, image, command, handoff, self._labels, self._volumes, held)
+            options = create_options(
+                *(self._api, image, command, handoff, self._labels, self._volumes, held),
+                is_judge=self._court is not None and name == self._main,
+            )
             unless_started.pop_all()
         container = Container(self._api, command, handoff, self._wake)
         self._containers.append(container)
