@@ -13,7 +13,6 @@ from pathlib import Path
 from akarena import schemas, targets
 from akarena.errors import AkarenaError
 from akarena.records import LockRecord
-from akarena.records.run import Calibration
 from tests.adversarial import results
 from tests.adversarial.bench import Bench
 from tests.adversarial.catalogue import FIXTURES, on
@@ -42,7 +41,7 @@ def main() -> int:
     known = {fixture.name: fixture for fixture in on(target.name)}
     if unknown := sorted(set(options.names) - known.keys()):
         parser.error(f"no such fixture on {target.name.value}: {', '.join(unknown)} (there are: {', '.join(known)})")
-    bench = Bench(target.name, _calibration(options.lock))
+    bench = Bench(target.name, schemas.load(LockRecord, options.lock).calibration if options.lock else None)
     chosen = [known[name] for name in options.names or known]
     outcomes = []
     for outcome in bench.judge_all(chosen, options.at_once, options.seconds):
@@ -56,12 +55,6 @@ def main() -> int:
     if options.save:
         results.save(target.name, target.facts().device, outcomes)
     return int(escaped > 0 or len(outcomes) < len(chosen))
-
-
-def _calibration(lock: Path | None) -> Calibration | None:
-    if lock is None:
-        return None
-    return schemas.parse(LockRecord, lock.read_bytes(), str(lock)).calibration
 
 
 if __name__ == "__main__":

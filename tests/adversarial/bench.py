@@ -16,6 +16,7 @@ from akarena.judgement import Court, Verdict
 from akarena.records.evaluation import (
     Configuration,
     EvaluationRecord,
+    FailReason,
     Gate,
     GateFailed,
     GatePassed,
@@ -208,26 +209,31 @@ def _not_refused(fixture: Fixture, evaluation: EvaluationRecord) -> str | None:
     passed = [gate.value for gate in (*_CORRECT, *_SPEED) if _passed(evaluation, gate)]
     if passed:
         return f"passed {', '.join(passed)}"
-    failed = {gate.gate: gate.reason for gate in evaluation.gates if isinstance(gate, GateFailed)}
+    failed = _failed(evaluation)
     if Gate.BUILD in failed:
         # Nothing was loaded, so nothing else could fail.
-        reason = failed[Gate.BUILD]
-        return None if reason in fixture.reasons else f"refused for another reason: {reason.value}"
+        return _other_reason(fixture, [failed[Gate.BUILD]])
     if missing := [gate.value for gate in _CORRECT if gate not in failed]:
         return f"did not fail {', '.join(missing)}"
-    if other := sorted(reason.value for reason in failed.values() if reason not in fixture.reasons):
-        return f"refused for another reason: {', '.join(other)}"
-    return None
+    return _other_reason(fixture, failed.values())
 
 
 def _not_refused_unseen(fixture: Fixture, evaluation: EvaluationRecord) -> str | None:
-    failed = {gate.gate: gate.reason for gate in evaluation.gates if isinstance(gate, GateFailed)}
+    failed = _failed(evaluation)
     if not _passed(evaluation, Gate.SEEN_CORRECT):
         return "the seen configurations were to pass, or it shows nothing"
     if Gate.UNSEEN_CORRECT not in failed:
         return "did not fail unseen_correct"
-    reason = failed[Gate.UNSEEN_CORRECT]
-    return None if reason in fixture.reasons else f"refused for another reason: {reason.value}"
+    return _other_reason(fixture, [failed[Gate.UNSEEN_CORRECT]])
+
+
+def _failed(evaluation: EvaluationRecord) -> dict[Gate, FailReason]:
+    return {gate.gate: gate.reason for gate in evaluation.gates if isinstance(gate, GateFailed)}
+
+
+def _other_reason(fixture: Fixture, reasons: Iterable[FailReason]) -> str | None:
+    other = sorted(reason.value for reason in reasons if reason not in fixture.reasons)
+    return f"refused for another reason: {', '.join(other)}" if other else None
 
 
 def _passed(evaluation: EvaluationRecord, gate: Gate) -> bool:

@@ -33,7 +33,7 @@ def main() -> int:
         parser.error(str(error))
     court = Court(sandbox.get("bubblewrap"), target)
     if options.lock:
-        court.calibration = schemas.parse(LockRecord, options.lock.read_bytes(), str(options.lock)).calibration
+        court.calibration = schemas.load(LockRecord, options.lock).calibration
     else:
         court.calibration = court.calibrate()
     assert court.calibration is not None

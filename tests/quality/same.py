@@ -77,11 +77,10 @@ def judge(court: Court, task: Task, cases: Sequence[Configuration]) -> Judged:
     verdict = court.judge(task, folder, files.digest_tree(folder), cases, Mode.FULL)
     seconds = round(time.monotonic() - began, 1)
     evaluation = verdict.evaluation
-    if evaluation is None:
-        return Judged(task.id, (), (), (None, None), (None, None), str(verdict.void), seconds)
-    bad = [f"{gate.gate.value}: {gate.reason.value}" for gate in evaluation.gates if gate.verdict in ("fail", "void")]
-    if bad:
-        return Judged(task.id, (), (), (None, None), (None, None), "; ".join(bad), seconds)
+    gates = evaluation.gates if evaluation else ()
+    bad = [f"{gate.gate.value}: {gate.reason.value}" for gate in gates if gate.verdict in ("fail", "void")]
+    if evaluation is None or bad:
+        return Judged(task.id, (), (), (None, None), (None, None), "; ".join(bad) or str(verdict.void), seconds)
     found, missing = [], []
     for case in evaluation.cases:
         speed = case.speed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -87,3 +87,47 @@ class Fixture:
         folder = "honest" if self.expect is Expect.PASSES else "evil"
         suffix = ".py" if self.task.startswith("triton2triton/") else ".hip"
         return HERE / folder / f"{self.source or self.name}{suffix}"
+
+
+def refused(
+    name: str,
+    tries: str,
+    held_by: str,
+    rows: tuple[str, ...],
+    reasons: frozenset[FailReason],
+    *,
+    variant: tuple[str, str, int] | None = None,
+    targets: frozenset[TargetName] = BOTH,
+    judgements: int = 1,
+) -> Fixture:
+    """Make a hostile fixture; ``variant`` is its file, and the macro and number that choose what it does there."""
+    file, macro, number = variant or ("", "", 0)
+    return Fixture(
+        name,
+        Expect.REFUSED,
+        tries=tries,
+        held_by=held_by,
+        rows=rows,
+        reasons=reasons,
+        targets=targets,
+        defines={macro: str(number)} if macro else {},
+        source=file,
+        judgements=judgements,
+    )
+
+
+def variants(
+    file: str,
+    macro: str,
+    held_by: str,
+    rows: tuple[str, ...],
+    reasons: frozenset[FailReason],
+    named: Sequence[tuple[str, str]],
+    *,
+    targets: frozenset[TargetName] = BOTH,
+) -> tuple[Fixture, ...]:
+    """Make a fixture of each number of a file's macro, from 0 on; ``named`` has their names, and what each tries."""
+    return tuple(
+        refused(name, tries, held_by, rows, reasons, variant=(file, macro, number), targets=targets)
+        for number, (name, tries) in enumerate(named)
+    )

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from akarena.records.evaluation import FailReason
-from tests.adversarial.catalogue.fixture import BOTH, BUSY, CPU, CUDA, EARLY, LATE, UNWRITTEN, Expect, Fixture
+from tests.adversarial.catalogue.fixture import (
+    BUSY,
+    CPU,
+    CUDA,
+    EARLY,
+    LATE,
+    UNWRITTEN,
+    Expect,
+    Fixture,
+    refused,
+    variants,
+)
 
 _CRASH = frozenset({FailReason.CRASH})
 _TIMEOUT = frozenset({FailReason.TIMEOUT})
@@ -12,61 +23,21 @@ _NO_ANSWER = "an answer that does not come is a failure: "
 _ONE_FRAME = "answers are 24 bytes, taken one by one, within a time: "
 
 
-def _refused(
-    name: str,
-    tries: str,
-    held_by: str,
-    rows: tuple[str, ...],
-    reasons: frozenset[FailReason],
-    *,
-    variant: tuple[str, str, int] | None = None,
-    cpu_only: bool = False,
-    judgements: int = 1,
-) -> Fixture:
-    """Make a fixture; ``variant`` is its file, and the macro that chooses what it does there."""
-    file, macro, number = variant or ("", "", 0)
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by=held_by,
-        rows=rows,
-        reasons=reasons,
-        targets=CPU if cpu_only else BOTH,
-        defines={macro: str(number)} if macro else {},
-        source=file,
-        judgements=judgements,
-    )
+def _said(reasons: frozenset[FailReason]) -> str:
+    return ", ".join(f"`{reason.value}`" for reason in sorted(reasons))
 
 
 def _loaded(name: str, number: int, tries: str, reasons: frozenset[FailReason]) -> Fixture:
-    said = ", ".join(f"`{reason.value}`" for reason in sorted(reasons))
-    held_by = f"only its own worker loads it; {_NO_ANSWER}{said}"
-    return _refused(name, tries, held_by, ("D5",), reasons, variant=("constructor", "DEED", number))
+    held_by = f"only its own worker loads it; {_NO_ANSWER}{_said(reasons)}"
+    return refused(name, tries, held_by, ("D5",), reasons, variant=("constructor", "DEED", number))
 
 
 def _ends(name: str, number: int, tries: str, reasons: frozenset[FailReason], rows: tuple[str, ...]) -> Fixture:
-    said = ", ".join(f"`{reason.value}`" for reason in sorted(reasons))
-    return _refused(name, tries, _NO_ANSWER + said, rows, reasons, variant=("ends_process", "END", number))
+    return refused(name, tries, _NO_ANSWER + _said(reasons), rows, reasons, variant=("ends_process", "END", number))
 
 
 def _sends(name: str, number: int, tries: str, reasons: frozenset[FailReason]) -> Fixture:
-    said = ", ".join(f"`{reason.value}`" for reason in sorted(reasons))
-    return _refused(name, tries, _ONE_FRAME + said, ("H2",), reasons, variant=("frames", "FRAME", number))
-
-
-def _harms(name: str, number: int, tries: str) -> Fixture:
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by="a device context of its own: `device_fault`, `crash`, `timeout`, `output_not_written`; never void",
-        rows=(),
-        reasons=UNWRITTEN | _CRASH | _TIMEOUT | {FailReason.DEVICE_FAULT, FailReason.RETURNED_ERROR},
-        targets=CUDA,
-        defines={"HARM": str(number)},
-        source="breaks_device",
-    )
+    return refused(name, tries, _ONE_FRAME + _said(reasons), ("H2",), reasons, variant=("frames", "FRAME", number))
 
 
 HIP_PROCESS = (
@@ -99,51 +70,61 @@ HIP_PROCESS = (
         targets=CUDA,
         timed=True,
     ),
-    _harms("illegal_access", 0, "a kernel that writes where nothing is"),
-    _harms("device_trap", 1, "a kernel that traps"),
-    _harms("resets_device", 2, "resets its device"),
-    _harms("endless_kernel", 3, "a kernel that never ends"),
-    _harms("frees_arena", 4, "frees the memory that the judge shared"),
+    *variants(
+        "breaks_device",
+        "HARM",
+        "a device context of its own: `device_fault`, `crash`, `timeout`, `output_not_written`; never void",
+        (),
+        UNWRITTEN | _CRASH | _TIMEOUT | {FailReason.DEVICE_FAULT, FailReason.RETURNED_ERROR},
+        (
+            ("illegal_access", "a kernel that writes where nothing is"),
+            ("device_trap", "a kernel that traps"),
+            ("resets_device", "resets its device"),
+            ("endless_kernel", "a kernel that never ends"),
+            ("frees_arena", "frees the memory that the judge shared"),
+        ),
+        targets=CUDA,
+    ),
     _loaded("prints_when_loaded", 0, "prints a verdict when it is loaded, and ends with success", _CRASH),
     _loaded("forges_when_loaded", 1, "sends a `done` when it is loaded, and ends", _BROKEN | _CRASH),
     _loaded("killed_when_loaded", 2, "kills itself when it is loaded, as if memory were short", _CRASH),
     _loaded("other_program_when_loaded", 3, "becomes another program when it is loaded", _CRASH),
-    _refused(
+    refused(
         "serves_itself",
         "takes the worker's place when it is loaded and answers every request with `done`",
         "an answer only lets the judge look at the output: `output_not_written`",
         ("D5", "H1", "H2"),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "replaces_loop",
         "overwrites the worker's functions: every request is done and none carried out",
         "nothing of the worker decides: `output_not_written`",
         ("H1",),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "replaces_symbols",
         "exports `memcmp`, `mprotect`, `send` and others of its own",
         "its process compares nothing, its names stay its own: `output_not_written`",
         ("H6", "H1"),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "opens_guards",
         "makes the pages between tensors writable again, and writes there",
         "canaries, read through the judge's own mapping: `out_of_bounds`",
         ("H6", "C12"),
         frozenset({FailReason.OUT_OF_BOUNDS}),
-        cpu_only=True,
+        targets=CPU,
     ),
-    _refused(
+    refused(
         "lazy_pages",
         "gives pages that fill themselves when they are looked at",
         "the judge looks through its own mapping: `output_not_written`",
         ("T3",),
         UNWRITTEN,
-        cpu_only=True,
+        targets=CPU,
     ),
     _ends("ends_without_answer", 0, "ends its process with success in a call", _CRASH, ("H10",)),
     _ends("kills_itself", 1, "kills itself in a call, as if memory were short", _CRASH, ("H5",)),
@@ -165,65 +146,65 @@ HIP_PROCESS = (
     _sends("unknown_status", 3, "sends a status that does not exist, with the true number", _BROKEN),
     _sends("half_an_answer", 4, "sends half an answer, then nothing", _TIMEOUT),
     _sends("sends_descriptors", 5, "sends 200 open files with a `done` before the work", UNWRITTEN),
-    _refused(
+    refused(
         "leaves_session",
         "leaves a process with a session of its own that ignores signals and works later",
         "outputs read when the answer comes: `output_not_written`, or what late work breaks in the next layout",
         ("H5", "T2"),
         LATE,
-        cpu_only=True,
+        targets=CPU,
     ),
-    _refused(
+    refused(
         "forks_until_refused",
         "starts processes until it is refused more, so that the judge can start none",
         "a pool of the judge's own, a limit for each process: `too_many_processes`, `output_not_written`",
         (),
         UNWRITTEN | _CRASH | {FailReason.TOO_MANY_PROCESSES},
-        cpu_only=True,
+        targets=CPU,
     ),
-    _refused(
+    refused(
         "floods_output",
         "prints 256 MB of bytes that are no text",
         "head and tail are kept and decide nothing: `output_not_written`",
         ("H2",),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "fills_folders",
         "fills its folders with 20000 empty files",
         "each is a tmpfs of its own process: `output_not_written`",
         (),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "breaks_init",
         "writes over the memory of its sandbox's init process",
         "what dies of it is its own sandbox: `crash`, `output_not_written`; never void",
         ("H6",),
         _CRASH | UNWRITTEN,
     ),
-    _refused(
+    refused(
         "calls_library",
         "loads a vendor's library, torch or a BLAS (right only where there is one)",
         "a worker has none: `output_not_written`",
         ("H7",),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "calls_the_original",
         "falls back to baseline, solution, oracle or torch (right only where there is one), behind a decoy kernel",
         "none of them is there: `output_not_written`",
         ("H8", "H9"),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "looks_for_secret",
         "looks for the seed in environment, arguments, files and requests (right only where there is one)",
         "it was never told: `output_not_written`",
         ("C6", "H4"),
         UNWRITTEN,
     ),
-    _refused(
+    refused(
         "leaves_notes",
         "leaves notes for its next process in folders, caches and sockets, and ends by force (right only where one is "
         "found; judged twice)",
@@ -232,7 +213,7 @@ HIP_PROCESS = (
         _CRASH,
         judgements=2,
     ),
-    _refused(
+    refused(
         "reads_leftovers",
         "searches unwritten shared and device memory for the expected answer",
         "expected values are overwritten, memory comes clean: `output_not_written`",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akarena.records.evaluation import FailReason
-from tests.adversarial.catalogue.fixture import CUDA, EARLY, UNWRITTEN, Expect, Fixture
+from tests.adversarial.catalogue.fixture import CUDA, EARLY, UNWRITTEN, Expect, Fixture, refused, variants
 
 _WRONG = frozenset({FailReason.WRONG_VALUES})
 _CLASS = frozenset({FailReason.NON_FINITE_MISMATCH})
@@ -17,68 +17,8 @@ _LIMITS = "limits of the compiler and of the build: `compile_error`, `compile_ti
 
 
 def _answers(name: str, number: int, tries: str, held_by: str, rows: tuple[str, ...]) -> Fixture:
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by=held_by,
-        rows=rows,
-        reasons=_CLASS if "C5" in rows else _WRONG,
-        defines={"ANSWER": str(number)},
-        source="wrong_answers",
-    )
-
-
-def _shaped(name: str, number: int, tries: str) -> Fixture:
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by="every element of the judge's own fp32 buffer counts: `output_not_written`, `wrong_values`",
-        rows=("C14",),
-        reasons=UNWRITTEN | _WRONG | _CLASS,
-        defines={"SHAPE": str(number)},
-        source="wrong_shape",
-    )
-
-
-def _outside(name: str, number: int, tries: str) -> Fixture:
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by="secret canaries, unreadable pages: `out_of_bounds`, `crash`",
-        rows=("C12",),
-        reasons=_OUTSIDE,
-        defines={"PLACE": str(number)},
-        source="writes_outside",
-    )
-
-
-def _reads(name: str, number: int, tries: str) -> Fixture:
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by=_SEALED,
-        rows=("D4",),
-        reasons=_UNBUILT,
-        defines={"FILE_KIND": str(number)},
-        source="reads_file_while_compiled",
-    )
-
-
-def _bomb(name: str, number: int, tries: str) -> Fixture:
-    return Fixture(
-        name,
-        Expect.REFUSED,
-        tries=tries,
-        held_by=_LIMITS,
-        rows=("D4",),
-        reasons=_BOMB,
-        defines={"BOMB": str(number)},
-        source="compiler_bomb",
-    )
+    reasons = _CLASS if "C5" in rows else _WRONG
+    return refused(name, tries, held_by, rows, reasons, variant=("wrong_answers", "ANSWER", number))
 
 
 HIP_VALUES = (
@@ -113,13 +53,31 @@ HIP_VALUES = (
         rows=("C11",),
         reasons=UNWRITTEN,
     ),
-    _shaped("one_row_for_all", 0, "writes one row, to be broadcast"),
-    _shaped("transposed", 1, "writes the transposed matrix"),
-    _shaped("answers_in_fp16", 2, "writes fp16 into the fp32 output"),
-    _shaped("every_other_value", 3, "writes every other value and zeros between"),
-    _outside("writes_before_output", 0, "writes one float in front of its output"),
-    _outside("writes_before_input", 1, "writes one float in front of its input"),
-    _outside("writes_behind_input", 2, "writes one float behind its input"),
+    *variants(
+        "wrong_shape",
+        "SHAPE",
+        "every element of the judge's own fp32 buffer counts: `output_not_written`, `wrong_values`",
+        ("C14",),
+        UNWRITTEN | _WRONG | _CLASS,
+        (
+            ("one_row_for_all", "writes one row, to be broadcast"),
+            ("transposed", "writes the transposed matrix"),
+            ("answers_in_fp16", "writes fp16 into the fp32 output"),
+            ("every_other_value", "writes every other value and zeros between"),
+        ),
+    ),
+    *variants(
+        "writes_outside",
+        "PLACE",
+        "secret canaries, unreadable pages: `out_of_bounds`, `crash`",
+        ("C12",),
+        _OUTSIDE,
+        (
+            ("writes_before_output", "writes one float in front of its output"),
+            ("writes_before_input", "writes one float in front of its input"),
+            ("writes_behind_input", "writes one float behind its input"),
+        ),
+    ),
     Fixture(
         "every_second_call",
         Expect.REFUSED,
@@ -145,11 +103,29 @@ HIP_VALUES = (
         targets=CUDA,
         timed=True,
     ),
-    _reads("includes_oracle", 0, "`#include` of the oracle"),
-    _reads("assembles_job", 1, "`.incbin` of the job file"),
-    _reads("includes_baseline", 2, "`#include` of the other side's source"),
-    _bomb("includes_itself", 0, "a file that includes itself"),
-    _bomb("template_bomb", 1, "templates that make two more of their kind each"),
-    _bomb("endless_constant", 2, "a constant that takes endless steps to compute"),
-    _bomb("large_object", 3, "an initialised object of 64 GB"),
+    *variants(
+        "reads_file_while_compiled",
+        "FILE_KIND",
+        _SEALED,
+        ("D4",),
+        _UNBUILT,
+        (
+            ("includes_oracle", "`#include` of the oracle"),
+            ("assembles_job", "`.incbin` of the job file"),
+            ("includes_baseline", "`#include` of the other side's source"),
+        ),
+    ),
+    *variants(
+        "compiler_bomb",
+        "BOMB",
+        _LIMITS,
+        ("D4",),
+        _BOMB,
+        (
+            ("includes_itself", "a file that includes itself"),
+            ("template_bomb", "templates that make two more of their kind each"),
+            ("endless_constant", "a constant that takes endless steps to compute"),
+            ("large_object", "an initialised object of 64 GB"),
+        ),
+    ),
 )
