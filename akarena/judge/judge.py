@@ -13,6 +13,7 @@ import torch
 from akarena.judge import correctness, gates, speed
 from akarena.judge.alone import Alone
 from akarena.judge.arena import DeviceMemory, HostMemory, Memory, arena_bytes, timed_bytes
+from akarena.judge.blame import NOT_CAPTURABLE, Blame, StoppedError
 from akarena.judge.correctness import Checked, Errors, Reference
 from akarena.judge.gates import PROVEN_CHEATS, Stop
 from akarena.judge.idle import IdleProbe
@@ -54,19 +55,9 @@ _BUILD_FAULTS = {
 }
 
 
-_BUSY_TRIES = 3
-"""A device that was busy each time, and never when the candidate was dead, is proof enough."""
-_NOT_CAPTURABLE = Stop(
-    Gate.SCOPE, VoidReason.BASELINE_FAILED, "the baseline cannot be recorded into a graph, so its time means little"
-)
-
-
-class StoppedError(Exception):
-    """The judgement cannot go on."""
-
-    def __init__(self, stop: Stop) -> None:
-        super().__init__(stop.evidence)
-        self.stop = stop
+_TRIES = 3
+"""What failed each time beside the candidate, and never when the candidate was dead, was its doing."""
+_MAY_BE_CHANCE = frozenset({FailReason.DEVICE_KEPT_BUSY, FailReason.DEVICE_MEMORY_TAKEN, FailReason.BASELINE_BROKEN})
 
 
 @dataclass
@@ -119,6 +110,7 @@ class Judgement:
             )
             for side in (self._baseline, self._candidate):
                 side.worker.adopt(started.pop(side.name))
+            self._blame = Blame(self._baseline, self._candidate)
             if self._timed:
                 assert job.calibration is not None
                 self._probe = IdleProbe(job.calibration.idle_probe_us)
@@ -274,33 +266,38 @@ class Judgement:
             checked = correctness.check(self._candidate, self._reference, configuration.values, baseline)
         except WorkerFaultError as fault:
             checked = Checked({}, fault.reason, None, fault.evidence)
+        except torch.OutOfMemoryError as error:
+            taken = self._blame.for_memory(error)
+            checked = Checked({}, taken.reason, None, taken.evidence)
         return correctness.verdict(checked, baseline)
 
     def _speed_on(self, configuration: Configuration) -> Speed:
-        """Time a configuration; anew, with a fresh worker, where the device was busy and may have been by chance."""
-        for left in reversed(range(_BUSY_TRIES)):
+        """Time a configuration; anew, with a fresh worker, where it failed in a way that can be chance."""
+        tries = 1
+        while True:
             try:
                 return self._time(configuration)
             except WorkerFaultError as fault:
                 self._candidate.worker.stop()
-                if fault.reason is not FailReason.DEVICE_KEPT_BUSY:
+                if fault.reason not in _MAY_BE_CHANCE or tries == _TRIES:
                     raise
-                assert self._probe is not None
-                if (busy := self._probe.busy_now()) is not None:
-                    # The candidate is dead, so it was somebody else.
-                    raise StoppedError(Stop(Gate.SCOPE, VoidReason.DEVICE_NOT_IDLE, busy)) from None
-                if not left:
-                    raise
-                self._candidate.start()
-                self._candidate.answer(configuration.values, Round.ORDINARY, first=True)
-        raise AssertionError("unreachable")
+            tries += 1
+            self._candidate.start()
+            self._candidate.answer(configuration.values, Round.ORDINARY, first=True)
 
     def _time(self, configuration: Configuration) -> Speed:
+        """Time a configuration once.
+
+        Raises:
+            WorkerFaultError: The candidate failed, or made the baseline or the judge fail.
+            StoppedError: The baseline or the device fails without the candidate, too.
+        """
         assert self._job.calibration is not None
         assert self._probe is not None
-        self._candidate.start()
         blocks = speed.CHECK_BLOCKS if self._job.mode is Mode.CHECK else speed.BLOCKS
         try:
+            self._baseline.start()
+            self._candidate.start()
             timed = speed.time_case(
                 self._job,
                 (self._baseline, self._candidate),
@@ -310,8 +307,16 @@ class Judgement:
                 self._probe,
                 blocks,
             )
-        except NotCapturableError:
-            raise StoppedError(_NOT_CAPTURABLE) from None
+        except torch.OutOfMemoryError as error:
+            raise self._blame.for_memory(error) from None
+        except NotCapturableError as error:
+            raise self._blame.for_baseline(error, configuration.values) from None
+        except WorkerFaultError as fault:
+            if not self._baseline.worker.running:
+                raise self._blame.for_baseline(fault, configuration.values) from None
+            if fault.reason is FailReason.DEVICE_KEPT_BUSY:
+                self._blame.for_busy(self._probe)
+            raise
         self._series.append(timed.series)
         if self._alone is not None:
             self._alone.beside(timed.series)
@@ -322,7 +327,7 @@ class Judgement:
             try:
                 step()
             except NotCapturableError:
-                raise StoppedError(_NOT_CAPTURABLE) from None
+                raise StoppedError(NOT_CAPTURABLE) from None
             except WorkerFaultError as fault:
                 raise StoppedError(Stop(Gate.SCOPE, VoidReason.BASELINE_FAILED, f"baseline: {fault}")) from None
 

@@ -19,6 +19,9 @@ from akarena.worker import wire
 from akarena.worker.wire import Command, Status
 
 _EVIDENCE_BYTES = 3000
+_TIMED = frozenset({Command.WAKE, Command.REPLAY, Command.PLAIN, Command.ECHO})
+_AWAKE_SECONDS = 0.5
+"""How long the answer to a timed request is awaited without sleeping; more than a replay takes."""
 _FAULT_OF_STATUS = {
     Status.LOAD_FAILED: FailReason.LOAD_FAILED,
     Status.ENTRY_NOT_FOUND: FailReason.ENTRY_NOT_FOUND,
@@ -76,6 +79,11 @@ class Worker:
         self._socket: socket.socket | None = None
         self._loaded = False
         self.log = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a process, as far as is known here."""
+        return self._socket is not None
 
     def adopt(self, channel: socket.socket) -> None:
         """Take over a process that was started ahead and waits without a kernel."""
@@ -162,7 +170,12 @@ class Worker:
         assert self._socket is not None
         started = time.perf_counter()
         try:
-            data = wire.receive_exactly(self._socket, wire.ANSWER_BYTES, min(timeout_seconds, self._left_seconds))
+            data = wire.receive_exactly(
+                self._socket,
+                wire.ANSWER_BYTES,
+                min(timeout_seconds, self._left_seconds),
+                _AWAKE_SECONDS if command in _TIMED else 0.0,
+            )
         except TimeoutError:
             said = f"no answer within {timeout_seconds:.0f} s"
             if self._left_seconds < timeout_seconds:

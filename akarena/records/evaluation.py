@@ -94,6 +94,10 @@ class FailReason(StrEnum):
     FASTER_THAN_POSSIBLE = "faster_than_possible"
     NOTHING_LAUNCHED = "nothing_launched"
     DEVICE_KEPT_BUSY = "device_kept_busy"
+    DEVICE_MEMORY_TAKEN = "device_memory_taken"
+    """It held so much of the device's memory that the judge found none."""
+    BASELINE_BROKEN = "baseline_broken"
+    """The baseline failed beside it, again and again, and works without it."""
 
 
 class VoidReason(StrEnum):

@@ -38,6 +38,9 @@ UNSEEN_DROP = 0.5
 _SUSPICIOUS = frozenset(
     {
         FailReason.ANSWERED_EARLY,
+        FailReason.BASELINE_BROKEN,
+        FailReason.DEVICE_KEPT_BUSY,
+        FailReason.DEVICE_MEMORY_TAKEN,
         FailReason.FASTER_THAN_POSSIBLE,
         FailReason.INPUT_CHANGED,
         FailReason.NOTHING_LAUNCHED,

@@ -27,6 +27,8 @@ from akarena.worker.wire import Command, Status
 
 CHANNEL = 3
 _SCRATCH_BYTES = 4096
+_AWAKE_SECONDS = 0.01
+"""How long after a sign of life a worker looks for the next request without sleeping."""
 
 
 class _Worker:
@@ -109,9 +111,10 @@ def main() -> None:
     worker = _Worker(sock)
     # A collection in the middle of a timed replay would cost milliseconds.
     gc.disable()
+    awake_seconds = 0.0
     while True:
         try:
-            command, number, payload = wire.receive_request(sock)
+            command, number, payload = wire.receive_request(sock, awake_seconds)
         except wire.PeerGoneError:
             return
         status, code = Status.DONE, 0
@@ -131,5 +134,6 @@ def main() -> None:
             traceback.print_exc()
             status = Status.LOAD_FAILED if command is Command.LOAD else Status.RAISED
         wire.send_answer(sock, status, number, code)
+        awake_seconds = _AWAKE_SECONDS if command in (Command.ECHO, Command.WAKE) else 0.0
         if command is Command.EXIT:
             return

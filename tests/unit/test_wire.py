@@ -97,7 +97,8 @@ def test_a_reset_is_a_peer_that_is_gone(pair: Pair) -> None:
         wire.receive_exactly(pair[0], wire.ANSWER_BYTES)
 
 
-def test_an_answer_in_drops_has_no_more_time_than_one_in_a_piece(pair: Pair) -> None:
+@pytest.mark.parametrize("awake_seconds", [0.0, 0.1, 5.0])
+def test_an_answer_in_drops_has_no_more_time_than_one_in_a_piece(pair: Pair, awake_seconds: float) -> None:
     stop = threading.Event()
 
     def drip() -> None:
@@ -110,7 +111,29 @@ def test_an_answer_in_drops_has_no_more_time_than_one_in_a_piece(pair: Pair) -> 
     thread.start()
     began = time.monotonic()
     with pytest.raises(TimeoutError):
-        wire.receive_exactly(pair[0], wire.ANSWER_BYTES, timeout_seconds=0.35)
+        wire.receive_exactly(pair[0], wire.ANSWER_BYTES, timeout_seconds=0.35, awake_seconds=awake_seconds)
     assert time.monotonic() - began < 1.5
     stop.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("awake_seconds", [0.0, 0.05, 5.0])
+def test_an_answer_is_read_whole_asleep_or_awake(pair: Pair, awake_seconds: float) -> None:
+    def answer_in_two_pieces() -> None:
+        pair[1].sendall(b"A" * 5)
+        time.sleep(0.15)
+        pair[1].sendall(b"B" * 5)
+
+    thread = threading.Thread(target=answer_in_two_pieces)
+    thread.start()
+    assert wire.receive_exactly(pair[0], 10, timeout_seconds=5.0, awake_seconds=awake_seconds) == b"AAAAABBBBB"
+    thread.join()
+
+
+@pytest.mark.parametrize("awake_seconds", [0.0, 5.0])
+def test_a_peer_that_goes_away_is_noticed_asleep_or_awake(pair: Pair, awake_seconds: float) -> None:
+    thread = threading.Thread(target=lambda: (time.sleep(0.1), pair[1].close()))
+    thread.start()
+    with pytest.raises(wire.PeerGoneError):
+        wire.receive_exactly(pair[0], 1, timeout_seconds=5.0, awake_seconds=awake_seconds)
     thread.join()

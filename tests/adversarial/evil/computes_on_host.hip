@@ -18,7 +18,8 @@ extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t
     }
     for (long long row = 0; row < rows; ++row) {
         float* at = values.data() + row * cols;
-        float largest = at[0], sum = 0.0f;
+        float largest = at[0];
+        double sum = 0.0;
         for (int col = 1; col < cols; ++col) {
             largest = fmaxf(largest, at[col]);
         }
@@ -26,7 +27,7 @@ extern "C" int softmax(float* y, const float* x, int rows, int cols, hipStream_t
             sum += at[col] = expf(at[col] - largest);
         }
         for (int col = 0; col < cols; ++col) {
-            at[col] /= sum;
+            at[col] = static_cast<float>(at[col] / sum);
         }
     }
     return hipMemcpy(y, values.data(), count * sizeof(float), hipMemcpyHostToDevice);
