@@ -101,7 +101,7 @@ def trial_line(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> 
 def trial_flags(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> list[Flag]:
     """List what a person should look at in one trial. Nothing is removed for it."""
     where = f"{trial.task_id}, {trial.configuration_id}, attempt {trial.attempt}"
-    found = [*trial.beside.problems, *_speed_flags(trial, known), *_cheat_flags(trial)]
+    found = [*trial.beside.problems, *_speed_flags(trial, known), *_cheat_flags(trial), *trial.beside.findings]
     if known.status == "missing":
         found.insert(0, f"missing: {trial.note}")
     if not speed_measured and isinstance(trial.outcome, JudgedTrial | UnchangedTrial):

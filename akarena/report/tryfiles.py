@@ -16,7 +16,8 @@ from akarena import files, schemas
 from akarena.errors import UserError
 from akarena.records import AuditRecord, EvaluationRecord, InspectionRecord, TrajectoryRecord
 from akarena.records.report_trial import Inspected, Work
-from akarena.records.trial import TrialOutcome, VoidTrial
+from akarena.records.trial import JudgedTrial, NotBuiltTrial, TrialOutcome, VoidTrial
+from akarena.report.findings import findings
 from akarena.report.inspected import inspected
 from akarena.report.text import block, line
 from akarena.report.work import work
@@ -65,6 +66,8 @@ class TryFiles:
     """Name and end of each, bounded and visible."""
     requests: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Requests to a model's service, by verdict and reason, from the gateway's log."""
+    findings: tuple[str, ...] = ()
+    """What in the candidate's text a person should look at."""
     problems: tuple[str, ...] = ()
     """What is wrong with any of them."""
 
@@ -103,6 +106,7 @@ def read_try(one: TryFolder, outcome: TrialOutcome, bounds: Bounds) -> TryFiles:
         diff=block(_text(root, one.patch, problems), lines=bounds.diff) if os.path.lexists(one.patch) else "",
         logs=logs,
         requests=requests.counts,
+        findings=_findings(one, outcome, problems),
         problems=tuple(problems),
     )
 
@@ -162,6 +166,17 @@ def _requests(one: TryFolder, problems: list[str]) -> _Requests:
     except UserError as error:
         problems.append(relative(one.attempt.run.root, error))
     return found
+
+
+def _findings(one: TryFolder, outcome: TrialOutcome, problems: list[str]) -> tuple[str, ...]:
+    """Search the files that were judged; those of an unchanged trial are the task's own."""
+    if not isinstance(outcome, JudgedTrial | NotBuiltTrial) or one.candidate not in files.folders(one.root):
+        return ()
+    found: list[str] = []
+    for name in files.walk(one.candidate)[0]:
+        text = _text(one.attempt.run.root, one.candidate / name, problems)
+        found += findings(line(name, 80), text)
+    return tuple(found)
 
 
 def _log_names(one: TryFolder) -> Iterator[Path]:

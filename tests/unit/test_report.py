@@ -299,6 +299,19 @@ def test_a_trial_that_its_evaluation_does_not_give_is_flagged(tmp_path: Path) ->
     assert "the unseen speedup is less than half of the seen one" in found
 
 
+def test_remarkable_names_in_a_candidate_are_flagged_and_decide_nothing(tmp_path: Path) -> None:
+    run = build_run(tmp_path / "run", agents=("cursor",), seal=False)
+    before = build(run.root)
+    candidate = run.root / "trials" / SOFTMAX / "cursor" / "a1" / "t1" / "candidate"
+    candidate.mkdir(exist_ok=True)
+    (candidate / "kernel.hip").write_text("#include <hip/hip_runtime.h>\nint pid = fork();\n")
+    after = build(run.root)
+    added = [flag for flag in after.flags if flag not in before.flags]
+    assert [flag.what for flag in added] == ["kernel.hip:2: starts or signals processes"]
+    assert added[0].where == f"{SOFTMAX}, cursor, attempt 1"
+    assert after.model_copy(update={"flags": before.flags}) == before
+
+
 def test_run_flags(tmp_path: Path) -> None:
     run = build_run(tmp_path / "run", agents=("cursor",), seal=False)
     rewrite(run.manifest, seed_source="chosen", source={"commit": "unknown", "dirty": True})
@@ -343,6 +356,8 @@ def test_links_out_of_the_run_are_not_followed(tmp_path: Path) -> None:
     attempt = run.root / "trials" / SOFTMAX / "cursor" / "a1" / "t1"
     shutil.rmtree(attempt / "logs")
     (attempt / "logs").symlink_to(secret)
+    shutil.rmtree(attempt / "candidate", ignore_errors=True)
+    (attempt / "candidate").symlink_to(secret)
     (attempt / "patch.diff").unlink()
     (attempt / "patch.diff").symlink_to(secret / "key.txt")
     rendered = b"".join(render_run(run.root).values())
