@@ -17,7 +17,7 @@ from akarena.records.run import Calibration
 from akarena.records.task import ComputeUnit
 from akarena.sandbox.base import End
 from akarena.sandbox.control import Control
-from akarena.statistics import series_fault
+from akarena.statistics import instrument_floor, series_fault
 from akarena.worker.runtime import Runtime
 
 PAIRS = 4
@@ -78,7 +78,7 @@ def run(job: Job, control: Control) -> Calibration:
         for memory in memories:
             memory.close()
     return Calibration(
-        instrument_floor=_rounded(max(max(ratio, 1 / ratio) for ratio in ratios) - 1),
+        instrument_floor=_rounded(instrument_floor(ratios)),
         resolution_us=_rounded(_RESOLUTION_FACTOR * statistics.median(empty_us)),
         round_trip_us=_rounded(statistics.median(round_trips)),
         replay_overhead_us=_rounded(overhead_us),

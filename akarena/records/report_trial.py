@@ -60,6 +60,17 @@ class CaseLine(Part):
     """Verdict, or why there is no number."""
 
 
+class QualityLine(Part):
+    """How good the instrument was during one judgement."""
+
+    instrument_floor_percent: NonNegativeFloat
+    idle_looks: NonNegativeInt
+    busy_looks: NonNegativeInt
+    """How many of them found the device busy before a replay."""
+    beside_over_alone: tuple[PositiveFloat, ...]
+    """Time of the baseline in turn with the candidate over its time alone, on configurations chosen in secret."""
+
+
 class LogTail(Part):
     """The end of one log."""
 
@@ -207,6 +218,8 @@ class TrialLine(Part):
     """Empty without a gateway."""
     work: Work | None
     """Null where there is no trajectory."""
+    quality: QualityLine | None
+    """Null where nothing was timed."""
     inspection: Inspected | None
     inspection_note: str
     """Why there is no inspection; empty where there is one."""

@@ -141,7 +141,8 @@ class Calibration(Part):
     """Measured once per run and device, before the first trial."""
 
     instrument_floor: NonNegativeFloat
-    """Largest relative difference of the same kernel to itself, between two fresh worker processes timed in turn."""
+    """Relative difference that the same kernel seldom has from itself, between two fresh worker processes timed in
+    turn: three times the root mean square."""
     resolution_us: NonNegativeFloat
     """Time per call below which nothing is resolved."""
     round_trip_us: PositiveFloat

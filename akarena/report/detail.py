@@ -11,6 +11,7 @@ from akarena.records.evaluation import (
     CaseCorrect,
     CaseIncorrect,
     CaseNotChecked,
+    EvaluationRecord,
     FailReason,
     Gate,
     GateFailed,
@@ -25,7 +26,16 @@ from akarena.records.evaluation import (
     SpeedUnknown,
 )
 from akarena.records.report import Flag
-from akarena.records.report_trial import CaseLine, GateLine, LogTail, RequestCount, Side, SpeedCell, TrialLine
+from akarena.records.report_trial import (
+    CaseLine,
+    GateLine,
+    LogTail,
+    QualityLine,
+    RequestCount,
+    Side,
+    SpeedCell,
+    TrialLine,
+)
 from akarena.records.trial import JudgedTrial, Ladder, LadderIncorrect, LadderMeasured, NotBuiltTrial, UnchangedTrial
 from akarena.records.trial import VoidTrial as Void
 from akarena.report.collect import CollectedTrial
@@ -93,6 +103,7 @@ def trial_line(trial: CollectedTrial, known: Facts, *, speed_measured: bool) -> 
             for (verdict, why), count in sorted(beside.requests.items())
         ),
         work=beside.work,
+        quality=_quality(evaluation) if evaluation and speed_measured else None,
         inspection=beside.inspection,
         inspection_note="" if beside.inspection else _why_not_inspected(trial),
     )
@@ -200,6 +211,23 @@ def _side(part: Ladder | None) -> Side | None:
 
 def _cell(speedup: float, low: float, high: float) -> SpeedCell:
     return SpeedCell(speedup=rounded(speedup), low=rounded(low), high=rounded(high))
+
+
+def _quality(evaluation: EvaluationRecord) -> QualityLine | None:
+    found = evaluation.quality
+    if found is None:
+        return None
+    ratios = [
+        alone.between_us / max(alone.before_us, alone.after_us)
+        for alone in found.baseline_alone
+        if alone.between_us is not None
+    ]
+    return QualityLine(
+        instrument_floor_percent=rounded(100 * found.instrument_floor),
+        idle_looks=found.idle_looks,
+        busy_looks=found.busy_looks,
+        beside_over_alone=tuple(rounded(ratio, 4) for ratio in ratios),
+    )
 
 
 def _gate(result: GateResult) -> GateLine:

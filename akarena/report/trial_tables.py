@@ -144,6 +144,29 @@ def tokens(done: Work, name: str) -> Table:
     return table(f"{name}-tokens", "Tokens", ["Who counted"], heads, rows)
 
 
+def quality(task: TaskSection, name: str) -> Table:
+    """How good the instrument was, for each trial that was timed."""
+    rows = []
+    for trial in task.trials:
+        found = trial.quality
+        if found is None:
+            continue
+        beside = ", ".join(number(ratio) for ratio in found.beside_over_alone)
+        rows.append(
+            [
+                Cell(trial.configuration_id),
+                whole(trial.attempt),
+                Cell(beside or NONE),
+                quantity(found.instrument_floor_percent),
+                whole(found.busy_looks),
+                whole(found.idle_looks),
+            ]
+        )
+    heads = ["Agent", "Attempt", "Baseline beside the candidate / alone"]
+    numbers = ["Instrument floor (%)", "Device found busy", "Looks"]
+    return table(f"{name}-quality", "Quality of the measurement", heads, numbers, rows)
+
+
 def inspections(task: TaskSection, name: str) -> Table:
     """What both sides use on AMD GPUs, each baseline once."""
     rows: list[list[Cell]] = []

@@ -21,13 +21,14 @@ class TaskSpread:
         task: Its id.
         judgements: How many.
         median_us: Median time of its configurations.
-        deviation: Standard deviation of the logarithm of the speedup over all configurations of a judgement.
+        deviation: Standard deviation of the logarithm of the speedup over all configurations of a judgement; None
+            for one judgement.
     """
 
     task: str
     judgements: int
     median_us: float
-    deviation: float
+    deviation: float | None
 
 
 @dataclass(frozen=True)
@@ -87,5 +88,5 @@ def _spread(judged: Sequence[Judged], task: str) -> TaskSpread:
         task=task,
         judgements=len(own),
         median_us=statistics.median(case.baseline_us for one in own for case in one.cases),
-        deviation=statistics.stdev(logs) if len(logs) > 1 else math.nan,
+        deviation=statistics.stdev(logs) if len(logs) > 1 else None,
     )

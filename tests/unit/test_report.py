@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from akarena import store
+from akarena import paths, store
 from akarena.errors import UserError
 from akarena.records import LockRecord, ManifestRecord
 from akarena.records.report import AgentRow, Answer, PublishedRecord, ReportRecord
@@ -310,6 +310,16 @@ def test_remarkable_names_in_a_candidate_are_flagged_and_decide_nothing(tmp_path
     assert [flag.what for flag in added] == ["kernel.hip:2: starts or signals processes"]
     assert added[0].where == f"{SOFTMAX}, cursor, attempt 1"
     assert after.model_copy(update={"flags": before.flags}) == before
+
+
+def test_quality_of_the_measurement_is_shown_where_something_was_timed(tmp_path: Path) -> None:
+    example = build(paths.root() / "reports" / "example" / "h200-solution")
+    for trial in trials(example):
+        assert trial.quality is not None
+        assert len(trial.quality.beside_over_alone) == 3
+        assert all(0.9 < ratio < 1.1 for ratio in trial.quality.beside_over_alone)
+        assert trial.quality.busy_looks < trial.quality.idle_looks
+    assert all(trial.quality is None for trial in trials(build(on_cpu(tmp_path / "run", {}))))
 
 
 def test_run_flags(tmp_path: Path) -> None:

@@ -123,6 +123,28 @@ def test_two_modes_and_a_trend_are_found_under_noise() -> None:
     assert min(found.values()) >= 95
 
 
+def test_instrument_floor_against_known_values() -> None:
+    assert statistics.instrument_floor([1.0, 1.0]) == 0.0
+    assert statistics.instrument_floor([1.01, 1 / 1.01]) == pytest.approx(1.01**3 - 1)
+    one_of_four = statistics.instrument_floor([1.02, 1.0, 1.0, 1.0])
+    assert one_of_four == pytest.approx(1.02**1.5 - 1)
+
+
+def test_instrument_floor_covers_normal_errors() -> None:
+    numbers = np.random.default_rng(7)
+    missed = 0
+    for _ in range(300):
+        floor = statistics.instrument_floor(np.exp(numbers.normal(0.0, 0.005, 16)).tolist())
+        missed += abs(numbers.normal(0.0, 0.005)) > math.log1p(floor)
+    assert missed <= 6
+
+
+@pytest.mark.parametrize("ratios", [[], [0.0], [1.0, -1.0], [math.nan], [math.inf]])
+def test_instrument_floor_of_no_ratios_is_refused(ratios: list[float]) -> None:
+    with pytest.raises(ValueError, match="ratios"):
+        statistics.instrument_floor(ratios)
+
+
 def test_f25_geometric_mean_of_two_and_a_half_is_one() -> None:
     assert statistics.geometric_mean([2, 0.5]) == pytest.approx(1.0)
     with pytest.raises(ValueError, match="at least 1"):
