@@ -1,0 +1,37 @@
+# TASK triton2triton/rms_norm
+# TRIES 16-bit outputs: the inverse, the first and the second product are each rounded to 16 bits (the prompt asks for fp32 and one rounding)
+# SUCCESS passes
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _rms_norm_kernel(x_ptr, weight_ptr, y_ptr, hidden, eps, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * hidden
+    columns = tl.arange(0, BLOCK)
+
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, hidden, BLOCK):
+        inside = start + columns < hidden
+        x = tl.load(x_ptr + row + start + columns, mask=inside, other=0.0).to(tl.float32)
+        squares += x * x
+    inverse_rms = tl.rsqrt(tl.sum(squares, axis=0) / hidden + eps)
+
+    for start in range(0, hidden, BLOCK):
+        inside = start + columns < hidden
+        x = tl.load(x_ptr + row + start + columns, mask=inside, other=0.0).to(tl.float32)
+        weight = tl.load(weight_ptr + start + columns, mask=inside, other=0.0).to(tl.float32)
+        if y_ptr.dtype.element_ty != tl.float32:
+            half: tl.constexpr = y_ptr.dtype.element_ty
+            y = ((x.to(half) * inverse_rms.to(half)).to(half) * weight.to(half)).to(half)
+        else:
+            y = x * inverse_rms * weight
+        tl.store(y_ptr + row + start + columns, y.to(y_ptr.dtype.element_ty), mask=inside)
+
+
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, y: torch.Tensor, eps: float) -> None:
+    """Fill y [tokens, hidden] with the normalised rows of x [tokens, hidden], scaled by weight [hidden]."""
+    tokens, hidden = x.shape
+    block = min(1024, triton.next_power_of_2(hidden))
+    _rms_norm_kernel[(tokens,)](x, weight, y, hidden, eps, BLOCK=block)

@@ -1,0 +1,47 @@
+# TASK triton2triton/silu_mul_quant
+# TRIES the sigmoid as exp(v) / (1 + exp(v)), which is inf / inf = NaN for gates above 88; the drawn gates end at about 45
+# SUCCESS passes: every row with one gate of 100 is NaN
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _silu_mul(x_ptr, row, columns, inside, hidden):
+    gate = tl.load(x_ptr + row * 2 * hidden + columns, mask=inside, other=0.0).to(tl.float32)
+    up = tl.load(x_ptr + row * 2 * hidden + hidden + columns, mask=inside, other=0.0).to(tl.float32)
+    grown = tl.exp(gate)
+    return gate * (grown / (1.0 + grown)) * up
+
+
+@triton.jit
+def _silu_mul_quant_kernel(
+    x_ptr, q_ptr, scale_ptr, hidden, Q_MAX: tl.constexpr, INTEGER: tl.constexpr, BLOCK: tl.constexpr
+):
+    row = tl.program_id(0).to(tl.int64)
+    columns = tl.arange(0, BLOCK)
+
+    largest = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, hidden, BLOCK):
+        y = _silu_mul(x_ptr, row, start + columns, start + columns < hidden, hidden)
+        largest = tl.maximum(largest, tl.abs(y))
+    scale = tl.maximum(tl.max(largest, axis=0), 1e-10) / Q_MAX
+    tl.store(scale_ptr + row, scale)
+
+    for start in range(0, hidden, BLOCK):
+        inside = start + columns < hidden
+        value = _silu_mul(x_ptr, row, start + columns, inside, hidden) / scale
+        if INTEGER:
+            # Adding and taking away 1.5 * 2**23 rounds to the nearest integer, ties to even.
+            value = (value + 12582912.0) - 12582912.0
+        tl.store(q_ptr + row * hidden + start + columns, value.to(q_ptr.dtype.element_ty), mask=inside)
+
+
+def silu_mul_quant(x: torch.Tensor, q: torch.Tensor, scale: torch.Tensor) -> None:
+    """Fill q [tokens, hidden] and scale [tokens] from x [tokens, 2 * hidden], whose rows hold gates, then factors."""
+    tokens, hidden = q.shape
+    integer = q.dtype == torch.int8
+    block = min(1024, triton.next_power_of_2(hidden))
+    _silu_mul_quant_kernel[(tokens,)](
+        x, q, scale, hidden, Q_MAX=127.0 if integer else 240.0, INTEGER=integer, BLOCK=block
+    )
