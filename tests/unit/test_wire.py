@@ -132,7 +132,7 @@ def test_an_answer_is_read_whole_asleep_or_awake(pair: Pair, awake_seconds: floa
 
 @pytest.mark.parametrize("awake_seconds", [0.0, 5.0])
 def test_a_peer_that_goes_away_is_noticed_asleep_or_awake(pair: Pair, awake_seconds: float) -> None:
-    thread = threading.Thread(target=lambda: (time.sleep(0.1), pair[1].close()))
+    thread = threading.Timer(0.1, pair[1].close)
     thread.start()
     with pytest.raises(wire.PeerGoneError):
         wire.receive_exactly(pair[0], 1, timeout_seconds=5.0, awake_seconds=awake_seconds)
