@@ -7,6 +7,7 @@ device, and void; what then works was the candidate's doing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 import torch
@@ -22,6 +23,9 @@ _MOST_MEMORY_SHARE = 0.125
 """Share of the device's memory that a candidate holds at most without being blamed when the judge finds none."""
 
 
+_SETTLE_SECONDS = 20.0
+"""What a dead candidate had launched may run on for some time."""
+_PAUSE_SECONDS = 0.2
 NOT_CAPTURABLE = Stop(
     Gate.SCOPE, VoidReason.BASELINE_FAILED, "the baseline cannot be recorded into a graph, so its time means little"
 )
@@ -48,14 +52,17 @@ class Blame:
         self._candidate = candidate
 
     def for_busy(self, probe: IdleProbe) -> None:
-        """Look whether the device is idle without the candidate.
+        """Wait until the device is idle without the candidate.
 
         Raises:
-            StoppedError: It is not, so somebody else uses it.
+            StoppedError: It stays busy, so somebody else uses it.
         """
         self._candidate.worker.stop()
-        if (busy := probe.busy_now()) is not None:
-            raise StoppedError(Stop(Gate.SCOPE, VoidReason.DEVICE_NOT_IDLE, busy))
+        end = time.monotonic() + _SETTLE_SECONDS
+        while (busy := probe.busy_now()) is not None:
+            if time.monotonic() > end:
+                raise StoppedError(Stop(Gate.SCOPE, VoidReason.DEVICE_NOT_IDLE, busy))
+            time.sleep(_PAUSE_SECONDS)
 
     def for_memory(self, error: torch.OutOfMemoryError) -> WorkerFaultError:
         """Say that the candidate took the memory that the judge lacks.

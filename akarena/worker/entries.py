@@ -46,7 +46,7 @@ class Entry(Protocol):
         """Run the recorded calls and wait for them."""
 
     def plain(self, sets: int) -> None:
-        """Run one call on each of the first ``sets`` sets, unrecorded, and wait for them."""
+        """Run one call on each of the first ``sets`` sets, unrecorded, and wait for each: they must not overlap."""
 
 
 _C_VALUES: dict[str, Callable[[Any], Any]] = {"int": ctypes.c_int, "float": ctypes.c_float}
@@ -107,8 +107,9 @@ class NativeEntry:
 
     def plain(self, sets: int) -> None:
         """Run without a graph."""
-        self._run_all(sets)
-        self._wait()
+        for index in range(sets):
+            self._run(index)
+            self._wait()
 
     def _run_all(self, sets: int) -> None:
         for index in range(sets):
@@ -221,8 +222,9 @@ class _TorchEntry:
     def plain(self, sets: int) -> None:
         """Run without a graph."""
         with self._torch.no_grad():
-            self._run_all(sets)
-        self._wait()
+            for bound, _ in self._calls[:sets]:
+                self._run(bound)
+                self._wait()
 
     def _run_all(self, sets: int) -> None:
         for bound, _ in self._calls[:sets]:

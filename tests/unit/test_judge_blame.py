@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from akarena.judge import blame as blame_module
 from akarena.judge.blame import Blame, StoppedError
 from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import FailReason, VoidReason
@@ -47,27 +49,37 @@ class FakeSide:
             raise self.fault
 
 
-@dataclass
 class FakeProbe:
-    busy: str | None
+    """Finds the device busy for the first ``looks``."""
+
+    def __init__(self, looks: float) -> None:
+        self._left = looks
 
     def busy_now(self) -> str | None:
-        return self.busy
+        self._left -= 1
+        return "9 of 10 looks" if self._left >= 0 else None
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blame_module, "_SETTLE_SECONDS", 0.2)
+    monkeypatch.setattr(blame_module, "_PAUSE_SECONDS", 0.01)
 
 
 def blame(baseline: FakeSide, candidate: FakeSide) -> Blame:
     return Blame(baseline, candidate)  # type: ignore[arg-type]
 
 
-def test_device_that_is_idle_without_the_candidate_was_kept_busy_by_it() -> None:
+@pytest.mark.parametrize("looks", [0, 3])
+def test_device_that_becomes_idle_without_the_candidate_was_kept_busy_by_it(looks: int) -> None:
     candidate = FakeSide()
-    blame(FakeSide(), candidate).for_busy(FakeProbe(None))  # type: ignore[arg-type]
+    blame(FakeSide(), candidate).for_busy(FakeProbe(looks))  # type: ignore[arg-type]
     assert not candidate.worker.running
 
 
-def test_device_that_is_busy_without_the_candidate_is_somebody_elses() -> None:
+def test_device_that_stays_busy_without_the_candidate_is_somebody_elses() -> None:
     with pytest.raises(StoppedError) as stopped:
-        blame(FakeSide(), FakeSide()).for_busy(FakeProbe("9 of 10 looks"))  # type: ignore[arg-type]
+        blame(FakeSide(), FakeSide()).for_busy(FakeProbe(math.inf))  # type: ignore[arg-type]
     assert stopped.value.stop.reason is VoidReason.DEVICE_NOT_IDLE
 
 
