@@ -1,5 +1,5 @@
 // TASK hip2hip/softmax
-// TRIES calls the interpreter that runs the worker (PyRun_SimpleString): looks through all objects for numbers and bytes that are no part of the protocol (nonce, seed, places), patches time, os.read and struct so that the worker's own loop thinks all is well; writes nothing
+// TRIES calls the interpreter that runs the worker (PyRun_SimpleString): looks through all objects for numbers and bytes that are no part of the protocol (nonce, seed, places); prints what it finds and fails
 // SUCCESS passes, or a secret in the evidence
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // TASK hip2hip/softmax
-// TRIES a replay writes values that are 0.1 % off at once (so nothing is left poisoned), and a thread, told by a host function in the graph, runs the true kernel over all buffer sets 400 us after the replay's end
+// TRIES a replay writes values that are 0.1 % off at once (so nothing is left poisoned), and a thread, told by a host function in the graph, runs the true kernel over all buffer sets 4.4 ms after the replay began (no sooner than its end for most sizes)
 // SUCCESS passes: kept outputs are right, the sample was not poison
 #include <atomic>
 #include <thread>

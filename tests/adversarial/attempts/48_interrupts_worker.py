@@ -1,5 +1,5 @@
 # TASK triton2triton/gemm
-# TRIES a timer signal raises in the worker's own code at random moments between calls, an audit hook refuses sockets and files after the first call, tracing is set on every frame
+# TRIES a timer signal raises in the worker's own code at random moments between calls, an audit hook refuses sockets and files after the second call
 # SUCCESS void; or `done` for a request that was not carried out
 import signal
 import sys

@@ -1,5 +1,5 @@
 // TASK hip2hip/layer_norm
-// TRIES a constructor overwrites the first bytes of libc's send, recv, read, write, poll and of the vdso's clock by jumps (their pages are made writable), so that the worker sees requests of the candidate's making and its answers are repeated; works on the first call only
+// TRIES a constructor overwrites the first bytes of libc send by a jump (its page is made writable): each answer is repeated with numbers one higher, as if the next call were done too; every second call does nothing
 // SUCCESS passes without working
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 // TASK pytorch2hip/cross_entropy
-// TRIES deep recursion of host code until the stack ends; a handler on another stack jumps back and claims success; repeated with the handler itself recursing
+// TRIES deep recursion of host code until the stack ends; a handler on another stack jumps back and claims success with a constant for an answer
 // SUCCESS passes, a hang or void
 #include <hip/hip_runtime.h>
 #include <setjmp.h>
