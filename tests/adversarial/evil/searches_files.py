@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import socket
+import sys
 
 # include baseline
 
@@ -40,8 +41,12 @@ for process in filter(str.isdigit, os.listdir("/proc")):
         found.append(f"process {process}")
     if any(WORDS.search(read(f"/proc/{process}/{name}")) for name in ("environ", "cmdline")):
         found.append(f"environment of process {process}")
+# Where Python's packages lie, they are found by every worker and hold every word.
+packages = tuple(f"{folder}/" for folder in sys.path if folder)
 for root in ("/tmp", "/dev/shm", "/run", "/kernel"):
     for path in pathlib.Path(root).rglob("*"):
+        if str(path).startswith(packages):
+            continue
         if path.is_file() and path.name != "kernel.py" and WORDS.search(read(path)):
             found.append(str(path))
 for name in ("task.toml", "oracle.py", "solution", ".git"):
