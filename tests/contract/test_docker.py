@@ -84,6 +84,15 @@ def test_nothing_is_left_of_a_judgement_that_fails(runner: Runner, api: APIClien
     assert left(api) == []
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Have an interrupt raise; who started the tests in the background may have switched it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_nothing_is_left_after_an_interrupt(runner: Runner, api: APIClient) -> None:
     main = threading.main_thread().ident
     assert main

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,10 @@ def _check_trial(raid: Raid, name: str) -> None:
             for stream in ("stdout", "stderr"):
                 assert (folder / "logs" / f"agent.{stream}").stat().st_size < _LOG_BYTES + 1000
         case _:
-            assert trajectory["detail"].startswith("the workspace holds 6144 MiB"), trajectory["detail"]
+            # The look may fall between two of its files.
+            held = re.match(r"the workspace holds (\d+) MiB in \d+ files, over its limits", trajectory["detail"])
+            assert held is not None, trajectory["detail"]
+            assert 2048 < int(held[1]) <= 6144
             assert trial["agent_seconds"] < 15
 
 
