@@ -21,8 +21,6 @@ from akarena.records.task import Value
 
 _MOST_MEMORY_SHARE = 0.125
 """Share of the device's memory that a candidate holds at most without being blamed when the judge finds none."""
-
-
 _SETTLE_SECONDS = 20.0
 """What a dead candidate had launched may run on for some time."""
 _PAUSE_SECONDS = 0.2

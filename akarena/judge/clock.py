@@ -21,7 +21,7 @@ from akarena.judge.arena import Slot, View, most_bytes, poison_word
 from akarena.judge.idle import IdleProbe
 from akarena.judge.job import Job
 from akarena.judge.sample import Sample
-from akarena.judge.side import Answer, Side, synchronize
+from akarena.judge.side import Answer, Side, give_inputs, synchronize
 from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import FailReason, Method, Round
 from akarena.records.task import InputArgument, Value
@@ -255,8 +255,7 @@ class Clock:
         synchronize(self._side.device)
         self.refresh_seconds.append(time.perf_counter() - started)
         chosen = self._choose()
-        self._vary(chosen)
-        given = [self._inputs_of(index) for index in chosen]
+        given = [self._give(index) for index in chosen]
         if self._probe is not None:
             self._probe.run()
         sample.require_untouched(sample.read())
@@ -296,24 +295,11 @@ class Clock:
         self._due -= count
         return self._secret.sample(range(self._view.layout.sets), min(count, self._view.layout.sets))
 
-    def _vary(self, chosen: list[int]) -> None:
-        """Give the calls that are kept values of any round, so that what is timed must be right on all of them."""
+    def _give(self, index: int) -> dict[str, torch.Tensor]:
+        """Give a call that is kept values of any round, so that what is timed must be right on all of them."""
         assert self._view is not None
-        for index in chosen:
-            round_ = self._secret.choice(list(Round))
-            for slot in self._view.layout.slots:
-                if isinstance(slot.argument, InputArgument):
-                    dtype = self._side.dtypes[slot.dtype]
-                    source = inputs.generator(
-                        self._side.device, self._job.nonce, self._side.name, "kept", self._secret.random()
-                    )
-                    values = inputs.draw(slot.argument, slot.shape, dtype, round_, source, self._values)
-                    self._view.copy_of(slot, index).copy_(values)
-
-    def _inputs_of(self, index: int) -> dict[str, torch.Tensor]:
-        assert self._view is not None
-        slots = [slot for slot in self._view.layout.slots if not slot.is_output]
-        return {slot.argument.name: self._view.copy_of(slot, index).clone() for slot in slots}
+        round_ = self._secret.choice(list(Round))
+        return give_inputs(self._view, index, round_, self._secret, self._job.nonce, self._side.name)
 
     def _outputs_of(self, index: int) -> dict[str, torch.Tensor]:
         assert self._view is not None

@@ -101,15 +101,7 @@ class Side:
             WorkerFaultError: The call failed, wrote outside its outputs or changed an input.
         """
         view = self.lay_out(values, 1)
-        given: dict[str, torch.Tensor] = {}
-        for slot in view.layout.slots:
-            if isinstance(slot.argument, InputArgument):
-                name = slot.argument.name
-                source = inputs.generator(self.device, self.job.nonce, self.name, name, round_, self.secret.random())
-                given[name] = inputs.draw(
-                    slot.argument, slot.shape, self.dtypes[slot.dtype], round_, source, view.layout.values
-                )
-                view.copy_of(slot, 0).copy_(given[name])
+        given = give_inputs(view, 0, round_, self.secret, self.job.nonce, self.name)
         word = poison_word(self.secret)
         view.poison(word)
         synchronize(self.device)
@@ -140,6 +132,29 @@ class Side:
                 self._compile_left -= taken
             key = _key(values)
             self._call_seconds[key] = min(taken, self._call_seconds.get(key, taken))
+
+
+def give_inputs(
+    view: View, index: int, round_: Round, secret: random.Random, nonce: str, side: str
+) -> dict[str, torch.Tensor]:
+    """Give one of the calls that are laid out fresh inputs; returns private copies of them.
+
+    Args:
+        view: The calls.
+        index: Which of them.
+        round_: Which input values.
+        secret: Makes them differ from all others.
+        nonce: The judgement's.
+        side: Name of the side.
+    """
+    given: dict[str, torch.Tensor] = {}
+    for slot in view.layout.slots:
+        if isinstance(slot.argument, InputArgument):
+            name, place = slot.argument.name, view.copy_of(slot, index)
+            source = inputs.generator(place.device, nonce, side, name, round_, secret.random())
+            given[name] = inputs.draw(slot.argument, slot.shape, place.dtype, round_, source, view.layout.values)
+            place.copy_(given[name])
+    return given
 
 
 def _key(values: Mapping[str, Value]) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 
-from akarena import files, paths, sandbox, targets, tasks
-from akarena.judge.job import Mode
+from akarena import paths, sandbox, targets, tasks
 from akarena.judgement import Court, Verdict
 from akarena.records.evaluation import (
     Configuration,
@@ -29,6 +26,7 @@ from akarena.records.evaluation import (
 from akarena.records.run import Calibration
 from akarena.records.task import TargetName
 from tests.adversarial.catalogue import HERE, Expect, Fixture
+from tests.judging import judge_text
 
 SEED = b"adversarial fixtures, 32 bytes.."
 SEEN = {TargetName.CPU: (0, 1), TargetName.CUDA: (1, -1)}
@@ -124,10 +122,7 @@ class Bench:
         court = self._timed if timed else self._untimed
         task = self._task(fixture.task)
         cases = _cases(court.configurations(task.record, SEED), self._target.name, fixture.seen)
-        with tempfile.TemporaryDirectory(prefix="akarena-evil-") as name:
-            folder = Path(name)
-            (folder / task.record.editable[0]).write_text(expanded(fixture, task), "utf-8")
-            return court.judge(task, folder, files.digest_tree(folder), cases, Mode.FULL)
+        return judge_text(court, task, expanded(fixture, task), cases)
 
     def _is_timed(self, fixture: Fixture) -> bool:
         return fixture.timed and self._target.measures_speed

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from akarena import files, paths, sandbox, targets, tasks
-from akarena.judge.job import Mode
+from akarena import paths, sandbox, targets, tasks
 from akarena.judgement import Court, Verdict
 from akarena.records.evaluation import Configuration
 from akarena.records.task import TargetName
 from akarena.tasks import Task
+from tests.judging import judge_text
 from tests.mutation import catalogue, identical, probe, verdicts
 from tests.mutation.mutant import Mutant
 from tests.mutation.verdicts import End, Found, Margins
@@ -53,10 +51,7 @@ class Bench:
 
     def verdict(self, text: str) -> Verdict:
         """Judge one file."""
-        with tempfile.TemporaryDirectory(prefix="akarena-mutant-") as name:
-            folder = Path(name)
-            (folder / self.task.record.editable[0]).write_text(text, "utf-8")
-            return self._court.judge(self.task, folder, files.digest_tree(folder), self.cases, Mode.FULL)
+        return judge_text(self._court, self.task, text, self.cases)
 
     def honest(self, known: Set[str] = frozenset()) -> Iterator[Honest]:
         """Judge the sources as they are, but those that are known to pass.

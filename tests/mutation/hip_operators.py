@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from tests.mutation import hip_text
-from tests.mutation.mutant import Edit, Operator
+from tests.mutation.mutant import Edit, Operator, exchanges
 
 _NAME = r"[A-Za-z_]\w*(?:\.\w+|\[[^\[\]\n]*\])*"
 _OPERAND = rf"(?:{_NAME}(?:\([^()\n]*\))?|\d[\w.]*)"
@@ -133,9 +133,7 @@ def _short_loops(code: str, start: int, end: int) -> Iterator[Edit]:
 def _names(code: str, start: int, opening: int, end: int, sizes: Sequence[str]) -> Iterator[Edit]:
     """Exchange a size or an index for another one of the same function."""
     known = set(re.findall(r"[A-Za-z_]\w*", code[start:end]))
-    pairs = [(one, other) for one in sizes for other in sizes if one != other]
-    pairs += [(one, other) for pair in _OTHER_NAMES for one, other in (pair, pair[::-1])]
-    for one, other in pairs:
+    for one, other in exchanges(sizes, _OTHER_NAMES):
         if other not in known:
             continue
         for found in re.finditer(rf"(?<![\w.]){one}\b(?! =[^=])(?!\()", code[opening:end]):

@@ -125,6 +125,12 @@ def apply(edits: Iterable[Edit], source: str, text: str) -> Iterator[Mutant]:
         )
 
 
+def exchanges(sizes: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return what may be taken for what: each size for each other one, and each of a pair for the other."""
+    found = [(one, other) for one in sizes for other in sizes if one != other]
+    return found + [(one, other) for pair in pairs for one, other in (pair, pair[::-1])]
+
+
 def choose(mutants: Sequence[Mutant], limit: int) -> list[Mutant]:
     """Choose at most ``limit`` mutants, always the same ones, of each operator as equally many as there are."""
     by_operator: dict[Operator, list[Mutant]] = {}

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from tests.mutation.mutant import Edit, Operator
+from tests.mutation.mutant import Edit, Operator, exchanges
 
 _LOOSE: dict[type[ast.cmpop], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
 _TURNED: dict[type[ast.cmpop], str] = {ast.Lt: ">", ast.LtE: ">=", ast.Gt: "<", ast.GtE: "<="}
@@ -210,8 +210,7 @@ def _names(source: Text, kernel: ast.FunctionDef, sizes: Sequence[str]) -> Itera
     """Exchange a size or an index for another one of the same function."""
     nodes = [node for statement in kernel.body for node in ast.walk(statement) if isinstance(node, ast.Name)]
     known = {node.id for node in nodes} | {argument.arg for argument in kernel.args.args}
-    pairs = [(one, other) for one in sizes for other in sizes if one != other]
-    pairs += [(one, other) for pair in _OTHER_NAMES for one, other in (pair, pair[::-1])]
+    pairs = exchanges(sizes, _OTHER_NAMES)
     for node in nodes:
         for one, other in pairs:
             if node.id == one and other in known and isinstance(node.ctx, ast.Load):

@@ -5,22 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from akarena.judge import inputs
+from akarena.judge.controls import FP8
 from akarena.records.evaluation import Configuration
 from akarena.records.task import InputArgument, OutputArgument, TaskRecord
 from tests.mutation import wrappers
 from tests.mutation.mutant import Mutant, Operator
 from tests.mutation.wrappers import Call, Spoil
 
-_TORCH = {
-    "fp32": "float32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp8": "float8_e4m3fn",
-    "int64": "int64",
-    "int32": "int32",
-    "int8": "int8",
-    "uint8": "uint8",
-}
 _PLACES = {"first": "0", "middle": "flat.numel() // 2", "last": "flat.numel() - 1"}
 
 
@@ -39,9 +31,9 @@ def mutants(task: TaskRecord, text: str, cases: Sequence[Configuration]) -> Iter
     if count != 1:
         raise ValueError(f"there is no def {task.entry}(")
     names = [argument.name for argument in task.arguments]
+    known = inputs.dtypes(FP8)
     moved = {
-        f"torch.{_TORCH[dtype]}": (off.relative, off.absolute, off.units)
-        for dtype, off in wrappers.off(task, cases).items()
+        str(known[dtype]): (off.relative, off.absolute, off.units) for dtype, off in wrappers.off(task, cases).items()
     }
     for what in wrappers.every(task):
         if isinstance(what, Spoil):

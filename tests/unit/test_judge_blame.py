@@ -66,20 +66,24 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blame_module, "_PAUSE_SECONDS", 0.01)
 
 
-def blame(baseline: FakeSide, candidate: FakeSide) -> Blame:
-    return Blame(baseline, candidate)  # type: ignore[arg-type]
+def blame(baseline: Any, candidate: Any) -> Blame:
+    return Blame(baseline, candidate)
+
+
+def device(busy_looks: float) -> Any:
+    return FakeProbe(busy_looks)
 
 
 @pytest.mark.parametrize("looks", [0, 3])
 def test_device_that_becomes_idle_without_the_candidate_was_kept_busy_by_it(looks: int) -> None:
     candidate = FakeSide()
-    blame(FakeSide(), candidate).for_busy(FakeProbe(looks))  # type: ignore[arg-type]
+    blame(FakeSide(), candidate).for_busy(device(looks))
     assert not candidate.worker.running
 
 
 def test_device_that_stays_busy_without_the_candidate_is_somebody_elses() -> None:
     with pytest.raises(StoppedError) as stopped:
-        blame(FakeSide(), FakeSide()).for_busy(FakeProbe(math.inf))  # type: ignore[arg-type]
+        blame(FakeSide(), FakeSide()).for_busy(device(math.inf))
     assert stopped.value.stop.reason is VoidReason.DEVICE_NOT_IDLE
 
 

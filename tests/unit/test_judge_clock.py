@@ -110,9 +110,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def new_clock(**acts: Act) -> tuple[Clock, FakeSide]:
-    side = FakeSide(**acts)
-    job = SimpleNamespace(nonce="nonce", task=TASK, call_seconds=1.0)
-    clock = Clock(job, side, dict(VALUES), cache_bytes=1 << 12, overhead_us=0.0)  # type: ignore[arg-type]
+    side: Any = FakeSide(**acts)
+    job: Any = SimpleNamespace(nonce="nonce", task=TASK, call_seconds=1.0)
+    clock = Clock(job, side, dict(VALUES), cache_bytes=1 << 12, overhead_us=0.0)
     clock.set_up(Method.PLAIN)
     clock.use(Plan(SETS, 2))
     return clock, side
