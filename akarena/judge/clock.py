@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -115,6 +116,7 @@ class Clock:
         self.refresh_seconds: list[float] = []
         self.taken: list[Taken] = []
         self._due = self._secret.random()
+        self._order: list[int] = []
 
     @property
     def _checks_outputs(self) -> bool:
@@ -162,8 +164,11 @@ class Clock:
                 # Longer than what is taken at a time: each piece starts somewhere else.
                 length = slot.count * self._sets_at_once(slot) + min(slot.count, 1 << 20) + 64
                 self._pools[name] = inputs.draw(slot.argument, (length,), dtype, Round.ORDINARY, source, self._values)
+        # Nobody knows which call comes next when a call is recorded; it is the same order on both sides.
+        self._order = secret.sample(range(sets), sets)
         if self.method is Method.GRAPH:
             self._side.worker.capture(sets, self._job.call_seconds + 10)
+            self._side.worker.chain(self._order, self._job.call_seconds + 10)
 
     def _sets_at_once(self, slot: Slot) -> int:
         assert self._view is not None
@@ -180,20 +185,20 @@ class Clock:
             if time.perf_counter() - started >= _WARM_SECONDS:
                 return self._net_seconds(taken) / self._view.layout.sets
 
-    def _sample(self, word: int) -> Sample:
+    def _sample(self, word: int, calls: Sequence[int] = ()) -> Sample:
         assert self._view is not None
         layout = self._view.layout
         outputs = [slot for slot in layout.slots if slot.is_output]
-        return Sample(self._side.memory, outputs, layout.sets, word, self._numbers)
+        return Sample(self._side.memory, outputs, calls or self._order, word, self._numbers)
 
-    def _timed(self, sample: Sample) -> tuple[Taken, torch.Tensor]:
-        """Run once, then read the sample of outputs."""
+    def _timed(self, sample: Sample, order: Sequence[int] = ()) -> tuple[Taken, torch.Tensor]:
+        """Run once, then read the sample of outputs; ``order`` says which calls where they are not recorded."""
         assert self._view is not None
         wake = self._wake()
         if self.method is Method.GRAPH:
             replay = self._side.worker.replay(self._job.call_seconds)
         else:
-            replay = self._side.worker.plain(self._view.layout.sets, self._job.call_seconds)
+            replay = self._side.worker.plain(order or self._order, self._job.call_seconds)
         started = time.perf_counter()
         found = sample.read()
         return Taken(wake, replay, time.perf_counter() - started), found
@@ -231,8 +236,7 @@ class Clock:
 
     def fresh_replay(self) -> Taken:
         """Give fresh inputs and replay once."""
-        word = poison_word(self._secret)
-        self._refresh(word)
+        word = self.fresh()
         sample = self._sample(word)
         sample.read()
         return self._timed(sample)[0]
@@ -284,6 +288,44 @@ class Clock:
         if self._checks_outputs and not self._view.canaries_intact():
             raise WorkerFaultError(FailReason.OUT_OF_BOUNDS, "memory outside the outputs was written while timed")
 
+    def fresh(self) -> int:
+        """Give every input fresh values and poison every output; returns the poison."""
+        word = poison_word(self._secret)
+        self._refresh(word)
+        synchronize(self._side.device)
+        return word
+
+    def ask_for(self, calls: Sequence[int], word: int) -> float:
+        """Have these calls carried out and no others; returns the seconds of the whole replay.
+
+        A replay is no longer that of the plan afterwards, so this comes last.
+
+        Args:
+            calls: Some of those that are laid out.
+            word: The poison in their outputs.
+
+        Raises:
+            WorkerFaultError: They were not carried out.
+            NotCapturableError: They cannot be parts of one graph.
+        """
+        if self.method is Method.GRAPH:
+            self._side.worker.chain(calls, self._job.call_seconds + 10)
+        sample = self._sample(word, calls)
+        taken, early = self._timed(sample, calls)
+        if self._checks_outputs:
+            sample.require_written(early, sample.read())
+        return taken.replay
+
+    def require_apart(self, calls: Sequence[int], word: int) -> None:
+        """Look at calls that were not asked for.
+
+        Raises:
+            WorkerFaultError: Something was written there.
+        """
+        if self._checks_outputs:
+            sample = self._sample(word, calls)
+            sample.require_apart(sample.read())
+
     def _choose(self) -> list[int]:
         """Choose in secret the calls of one replay that are kept: about forty over all blocks, bounded by memory."""
         assert self._view is not None
@@ -298,7 +340,7 @@ class Clock:
     def _give(self, index: int) -> dict[str, torch.Tensor]:
         """Give a call that is kept values of any round, so that what is timed must be right on all of them."""
         assert self._view is not None
-        round_ = self._secret.choice(list(Round))
+        round_ = self._secret.choice(inputs.rounds(self._job.task))
         return give_inputs(self._view, index, round_, self._secret, self._job.nonce, self._side.name)
 
     def _outputs_of(self, index: int) -> dict[str, torch.Tensor]:

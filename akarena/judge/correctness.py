@@ -13,6 +13,7 @@ import torch
 from akarena.configurations import resolve_dtype
 from akarena.judge import compare
 from akarena.judge.compare import Allowed, Comparison
+from akarena.judge.inputs import rounds
 from akarena.judge.side import Answer, Side
 from akarena.judge.workers import WorkerFaultError
 from akarena.records.evaluation import CaseCorrect, CaseIncorrect, FailReason, OutputError, Round
@@ -132,7 +133,7 @@ def check(side: Side, reference: Reference, values: Mapping[str, Value], baselin
         baseline: The baseline's errors, against which precision is held; None for the baseline itself.
     """
     errors: Errors = {}
-    for index, round_ in enumerate(Round):
+    for index, round_ in enumerate(rounds(reference.task)):
         try:
             answer = side.answer(values, round_, first=index == 0)
         except WorkerFaultError as fault:

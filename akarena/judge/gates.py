@@ -30,6 +30,7 @@ PROVEN_CHEATS = frozenset(
         FailReason.WRONG_WHEN_TIMED,
         FailReason.FASTER_THAN_POSSIBLE,
         FailReason.DEVICE_KEPT_BUSY,
+        FailReason.CALLS_NOT_APART,
     }
 )
 """Reasons that fail both splits, since a program that does this is right on neither."""

@@ -13,7 +13,9 @@ from akarena.records.task import (
     InputArgument,
     IntegersDistribution,
     NormalDistribution,
+    Rows,
     Special,
+    TaskRecord,
     UniformDistribution,
     Value,
 )
@@ -42,6 +44,14 @@ def generator(device: torch.device, nonce: str, *purpose: object) -> torch.Gener
     return torch.Generator(device=device).manual_seed(seed)
 
 
+def rounds(task: TaskRecord) -> tuple[Round, ...]:
+    """Return the rounds of a task, in order; the last one only where an input says how its rows differ."""
+    distributions = [argument.distribution for argument in task.arguments if isinstance(argument, InputArgument)]
+    if any(not isinstance(one, IntegersDistribution) and one.rows is not None for one in distributions):
+        return tuple(Round)
+    return tuple(round_ for round_ in Round if round_ is not Round.ROWS)
+
+
 def draw(
     argument: InputArgument,
     shape: tuple[int, ...],
@@ -56,7 +66,7 @@ def draw(
         argument: The argument, with its distribution.
         shape: Shape of the result.
         dtype: dtype of the result.
-        round_: Ordinary values, large magnitudes, or the distribution's special values.
+        round_: Ordinary values, large magnitudes, the distribution's special values, or rows that differ.
         source: Where the randomness comes from; its device is that of the result.
         values: The configuration, for expressions in the distribution.
     """
@@ -79,6 +89,8 @@ def draw(
         result.uniform_(distribution.low * factor, distribution.high * factor, generator=source)
     if round_ is Round.SPECIAL:
         result = _special(result, distribution, std, dtype, source)
+    if round_ is Round.ROWS and distribution.rows is not None:
+        result = _different_rows(result, distribution.rows, source)
     return result.to(dtype)
 
 
@@ -103,6 +115,23 @@ def _special(
             return ordinary[..., :1].expand(ordinary.shape).contiguous()
         case Special.ORDINARY:
             return ordinary
+
+
+def _different_rows(ordinary: torch.Tensor, rows: Rows, source: torch.Generator) -> torch.Tensor:
+    def drawn(low: float, high: float) -> torch.Tensor:
+        """One number a row."""
+        return torch.empty((*ordinary.shape[:-1], 1), device=source.device).uniform_(low, high, generator=source)
+
+    chosen = drawn(0.0, 1.0) < 0.5
+    result = torch.where(chosen, ordinary * (rows.scale or 1.0), ordinary)
+    if rows.shift is not None:
+        result = torch.where(chosen, result + drawn(-rows.shift, rows.shift), result)
+    if rows.outlier is not None:
+        places = (drawn(0.0, 1.0) * ordinary.shape[-1]).long().clamp_(max=ordinary.shape[-1] - 1)
+        outliers = torch.where(drawn(-1.0, 1.0) < 0.0, -rows.outlier, rows.outlier)
+        here = torch.where(drawn(0.0, 1.0) < 0.5, outliers, result.gather(-1, places))
+        result = result.scatter(-1, places, here)
+    return result
 
 
 def is_integer(dtype: torch.dtype) -> bool:

@@ -18,22 +18,22 @@ _LAST_CALL_EVERY = 4
 
 
 class Sample:
-    """Places all over the outputs of one replay, drawn in secret; every fourth lies in the last call.
+    """Places all over the outputs of some calls, drawn in secret; every fourth lies in the last of them.
 
     Args:
         memory: The arena.
         slots: The outputs in it.
-        sets: Calls of the replay.
+        calls: Which of the laid out calls, in their order.
         word: The poison that lies in the outputs before the replay.
         numbers: The secret generator.
     """
 
     def __init__(
-        self, memory: Memory, slots: Sequence[Slot], sets: int, word: int, numbers: np.random.Generator
+        self, memory: Memory, slots: Sequence[Slot], calls: Sequence[int], word: int, numbers: np.random.Generator
     ) -> None:
         self._bytes = memory.bytes
         share = -(-PIECES // len(slots))
-        places = np.concatenate([_places(slot, sets, share, numbers) for slot in slots])
+        places = np.concatenate([_places(slot, calls, share, numbers) for slot in slots])
         offsets = places[:, :1]
         # A piece never begins at an odd byte of an output, so the poison's two bytes alternate in it.
         high = (places - offsets) % 2 == 1
@@ -57,6 +57,17 @@ class Sample:
             text = f"{touched} of {len(found)} sampled outputs were written before the clock started"
             raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
 
+    def require_apart(self, found: torch.Tensor) -> None:
+        """Check what was read after a replay of other calls.
+
+        Raises:
+            WorkerFaultError: Something was written that was not asked for.
+        """
+        touched = int((found != self._poison).any(dim=1).sum())
+        if touched:
+            text = f"{touched} of {len(found)} sampled outputs of calls that were not asked for were written"
+            raise WorkerFaultError(FailReason.CALLS_NOT_APART, text)
+
     def require_written(self, early: torch.Tensor, later: torch.Tensor) -> None:
         """Check what was read right after the answer, and once more after that.
 
@@ -73,12 +84,12 @@ class Sample:
             raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
 
 
-def _places(slot: Slot, sets: int, count: int, numbers: np.random.Generator) -> np.ndarray:
+def _places(slot: Slot, calls: Sequence[int], count: int, numbers: np.random.Generator) -> np.ndarray:
     """Return the addresses of ``count`` pieces of an output, of shape [count, 16]; short outputs repeat their bytes."""
-    calls = numbers.integers(0, sets, count)
-    calls[::_LAST_CALL_EVERY] = sets - 1
+    chosen = np.asarray(calls)[numbers.integers(0, len(calls), count)]
+    chosen[::_LAST_CALL_EVERY] = calls[-1]
     length = min(PIECE_BYTES, slot.size)
     starts = numbers.integers(0, max(slot.size // PIECE_BYTES, 1), count) * PIECE_BYTES
     within = np.arange(PIECE_BYTES) % length
-    first = slot.base + calls * slot.stride + starts
+    first = slot.base + chosen * slot.stride + starts
     return np.asarray(first[:, None] + within[None, :])

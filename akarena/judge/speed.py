@@ -7,6 +7,7 @@ import statistics as stdlib_statistics
 from dataclasses import dataclass
 
 from akarena import expressions, statistics
+from akarena.judge import apart
 from akarena.judge.clock import Clock, charge_us, set_up_both
 from akarena.judge.correctness import Reference
 from akarena.judge.idle import IdleProbe
@@ -31,6 +32,7 @@ BLOCKS = 10
 CHECK_BLOCKS = 4
 ROOFLINE_MARGIN = 0.8
 """A candidate below this share of the least possible time is refused; between it and 1 it is flagged."""
+APART_SLACK_US = 1000.0
 _SLOW_REFRESH = 2.0
 _SLOW_REFRESH_SECONDS = 0.0005
 
@@ -87,6 +89,7 @@ def time_case(
         faults = [f"{name}: {fault}" for name, us in sides_us.items() if (fault := statistics.series_fault(us))]
         if not faults:
             break
+    series = _with_singles(series, baseline, candidate, order)
     baseline_us = stdlib_statistics.median(series.baseline_us)
     if faults:
         speed: Speed = SpeedUnknown(state="unknown", reason=SpeedUnknownReason.UNSTABLE, evidence="; ".join(faults))
@@ -126,7 +129,27 @@ def _take(
         baseline_us=tuple(round(us, 4) for us in taken["b"]),
         candidate_us=tuple(round(us + charge, 4) for us in taken["c"]),
         candidate_charge_us=charge,
+        baseline_single_us=(),
+        candidate_single_us=(),
         order=letters,
+    )
+
+
+def _with_singles(series: Series, baseline: Clock, candidate: Clock, secret: random.Random) -> Series:
+    """Replay calls by themselves on both sides, and charge the candidate for what it gained from doing them together.
+
+    Raises:
+        WorkerFaultError: Calls were carried out that were not asked for, or not carried out that were.
+    """
+    baseline_us, candidate_us = (apart.singles_us(clock, secret) for clock in (baseline, candidate))
+    charge = apart.charge_us((baseline_us, series.baseline_us), (candidate_us, series.candidate_us), APART_SLACK_US)
+    return series.model_copy(
+        update={
+            "baseline_single_us": tuple(round(us, 2) for us in baseline_us),
+            "candidate_single_us": tuple(round(us, 2) for us in candidate_us),
+            "candidate_us": tuple(round(us + charge, 4) for us in series.candidate_us),
+            "candidate_charge_us": round(series.candidate_charge_us + charge, 4),
+        }
     )
 
 

@@ -6,7 +6,7 @@ import math
 import secrets
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,7 +122,7 @@ class Worker:
         return self._ask(Command.CALL, {"index": index, "order_seed": order_seed}, timeout_seconds)
 
     def capture(self, sets: int, timeout_seconds: float) -> None:
-        """Record the calls into a graph.
+        """Record each call into a graph of its own.
 
         Raises:
             NotCapturableError: The kernel does something that a graph cannot hold.
@@ -133,9 +133,17 @@ class Worker:
         """Replay the graph to its end; returns seconds on the judge's clock."""
         return self._ask(Command.REPLAY, None, timeout_seconds)
 
-    def plain(self, sets: int, timeout_seconds: float) -> float:
-        """Run the calls without a graph; returns seconds on the judge's clock."""
-        return self._ask(Command.PLAIN, {"sets": sets}, timeout_seconds)
+    def chain(self, order: Sequence[int], timeout_seconds: float) -> None:
+        """Put recorded calls, in this order, into what a replay runs.
+
+        Raises:
+            NotCapturableError: The recorded calls cannot be parts of one graph.
+        """
+        self._ask(Command.CHAIN, {"order": list(order)}, timeout_seconds)
+
+    def plain(self, order: Sequence[int], timeout_seconds: float) -> float:
+        """Run calls in this order without a graph; returns seconds on the judge's clock."""
+        return self._ask(Command.PLAIN, {"order": list(order)}, timeout_seconds)
 
     def wake(self, timeout_seconds: float) -> float:
         """Let the device turn to the worker's process; returns seconds on the judge's clock."""
@@ -188,7 +196,7 @@ class Worker:
             status, code = wire.parse_answer(data, number)
         except wire.WireError as error:
             raise self._fault(FailReason.PROTOCOL_BROKEN, str(error)) from None
-        if status is Status.NOT_CAPTURABLE and command is Command.CAPTURE:
+        if status is Status.NOT_CAPTURABLE and command in (Command.CAPTURE, Command.CHAIN):
             raise NotCapturableError
         if status is not Status.DONE:
             reason = _FAULT_OF_STATUS.get(status, FailReason.PROTOCOL_BROKEN)

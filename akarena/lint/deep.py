@@ -11,7 +11,7 @@ from akarena.configurations import set_bytes, tensor_shape
 from akarena.judge import inputs
 from akarena.judge.controls import Case, Outcome, Tensors, draw_inputs, make_case, run_controls
 from akarena.judge.correctness import Oracle, Reference, load_oracle
-from akarena.records.evaluation import FailReason, Round
+from akarena.records.evaluation import FailReason
 from akarena.records.task import InputArgument, ScalarAxis, TaskRecord, Value
 from akarena.tasks import Task
 
@@ -78,7 +78,7 @@ def _elements(case: Case) -> int:
 def _answers(task: TaskRecord, oracle: Oracle, place: str, values: Mapping[str, Value]) -> Found:
     """Ask the oracle in every round and check the form of what it gives."""
     reference = Reference(task, oracle)
-    for round_ in Round:
+    for round_ in inputs.rounds(task):
         given = draw_inputs(task, values, "lint", round_)
         before = {name: tensor.clone() for name, tensor in given.items()}
         where = f"in the {round_.value} round of {place}"

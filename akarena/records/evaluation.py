@@ -93,6 +93,8 @@ class FailReason(StrEnum):
     WRONG_WHEN_TIMED = "wrong_when_timed"
     FASTER_THAN_POSSIBLE = "faster_than_possible"
     NOTHING_LAUNCHED = "nothing_launched"
+    CALLS_NOT_APART = "calls_not_apart"
+    """A replay of some of the recorded calls left some of these undone, or did others."""
     DEVICE_KEPT_BUSY = "device_kept_busy"
     DEVICE_MEMORY_TAKEN = "device_memory_taken"
     """It held so much of the device's memory that the judge found none."""
@@ -176,6 +178,8 @@ class Round(StrEnum):
     ORDINARY = "ordinary"
     LARGE = "large"
     SPECIAL = "special"
+    ROWS = "rows"
+    """Rows that differ from each other; only where the task says how."""
 
 
 class OutputError(Part):
@@ -365,7 +369,11 @@ class Series(Part):
     candidate_us: tuple[PositiveFloat, ...]
     """Time per call of each candidate block, the charge included."""
     candidate_charge_us: NonNegativeFloat
-    """Added to each candidate block, per call: what the steps around its replays took longer than the baseline's."""
+    """Added to each candidate block, per call: what the steps around its replays took longer than the baseline's, and
+    what it seems to gain from carrying calls out together."""
+    baseline_single_us: tuple[PositiveFloat, ...]
+    """Whole replays of one call by itself, after the last block; they hold a replay's own cost."""
+    candidate_single_us: tuple[PositiveFloat, ...]
     order: str = Field(pattern=r"^[bc]*$")
     """Which side each block was, in order of time: b or c."""
 

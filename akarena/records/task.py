@@ -60,6 +60,17 @@ class Special(StrEnum):
     """As in the first round."""
 
 
+class Rows(Part):
+    """How rows (last axis) differ in the fourth round, where shortcuts fail that hold for rows that are all alike."""
+
+    scale: PositiveFloat | None = None
+    """Factor on the whole of about every second row."""
+    shift: PositiveFloat | None = None
+    """Largest constant, of either sign, that is added to the whole of these rows."""
+    outlier: PositiveFloat | None = None
+    """Magnitude of one element, of either sign, at any place of about every second row."""
+
+
 class NormalDistribution(Part):
     """Independent normal values."""
 
@@ -72,6 +83,8 @@ class NormalDistribution(Part):
     """Factor on mean and deviation in the large-magnitude round."""
     special: Special = Special.TIES
     """What the special round holds."""
+    rows: Rows | None = None
+    """How rows differ in the fourth round; None where it is as the first."""
 
 
 class UniformDistribution(Part):
@@ -86,6 +99,8 @@ class UniformDistribution(Part):
     """Factor on both ends in the large-magnitude round; 1 where a larger value would not be legal."""
     special: Special = Special.ORDINARY
     """What the special round holds."""
+    rows: Rows | None = None
+    """How rows differ in the fourth round; None where it is as the first."""
 
 
 class IntegersDistribution(Part):

@@ -49,6 +49,7 @@ _SUSPICIOUS = frozenset(
     {
         FailReason.ANSWERED_EARLY,
         FailReason.BASELINE_BROKEN,
+        FailReason.CALLS_NOT_APART,
         FailReason.DEVICE_KEPT_BUSY,
         FailReason.DEVICE_MEMORY_TAKEN,
         FailReason.FASTER_THAN_POSSIBLE,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib.util
 import sys
 import time
@@ -40,13 +41,16 @@ class Entry(Protocol):
         """Run one call, outputs included, and wait for it."""
 
     def capture(self, sets: int) -> None:
-        """Record one call on each of the first ``sets`` sets."""
+        """Record one call on each of the first ``sets`` sets, each by itself."""
+
+    def chain(self, order: list[int]) -> None:
+        """Put recorded calls into what a replay runs, one after another in this order."""
 
     def replay(self) -> None:
-        """Run the recorded calls and wait for them."""
+        """Run the chained calls and wait for them."""
 
-    def plain(self, sets: int) -> None:
-        """Run one call on each of the first ``sets`` sets, unrecorded, and wait for each: they must not overlap."""
+    def plain(self, order: list[int]) -> None:
+        """Run one call on each of these sets, unrecorded, and wait for each: they must not overlap."""
 
 
 _C_VALUES: dict[str, Callable[[Any], Any]] = {"int": ctypes.c_int, "float": ctypes.c_float}
@@ -66,11 +70,12 @@ class NativeEntry:
         self._runtime = runtime
         self._stream = runtime.new_stream() if runtime else 0
         self._calls: list[tuple[Any, ...]] = []
-        self._graph = 0
+        self._graphs: list[int] = []
+        self._executable = 0
 
     def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
         """Bind pointers and values."""
-        self._drop_graph()
+        self._drop_graphs()
         self._calls = []
         for index in range(sets):
             bound: list[Any] = []
@@ -92,28 +97,31 @@ class NativeEntry:
         """Record the calls."""
         if self._runtime is None:
             raise NotCapturableError("there are no graphs on this target")
-        self._drop_graph()
+        self._drop_graphs()
         try:
-            self._graph = self._runtime.capture(self._stream, lambda: self._run_all(sets))
+            for index in range(sets):
+                self._graphs.append(self._runtime.capture(self._stream, functools.partial(self._run, index)))
         except (DeviceRuntimeError, EntryError) as error:
             self._runtime.last_error()
             raise NotCapturableError(str(error)) from None
 
-    def replay(self) -> None:
-        """Replay the graph."""
+    def chain(self, order: list[int]) -> None:
+        """Chain graphs."""
         assert self._runtime is not None
-        self._runtime.launch_graph(self._graph, self._stream)
+        self._drop_executable()
+        self._executable = _chained(self._runtime, [self._graphs[index] for index in order])
+
+    def replay(self) -> None:
+        """Replay the chain."""
+        assert self._runtime is not None
+        self._runtime.launch_graph(self._executable, self._stream)
         self._runtime.synchronize()
 
-    def plain(self, sets: int) -> None:
+    def plain(self, order: list[int]) -> None:
         """Run without a graph."""
-        for index in range(sets):
+        for index in order:
             self._run(index)
             self._wait()
-
-    def _run_all(self, sets: int) -> None:
-        for index in range(sets):
-            self._run(index)
 
     def _run(self, index: int) -> None:
         code = self._function(*self._calls[index])
@@ -127,10 +135,25 @@ class NativeEntry:
                 raise DeviceRuntimeError("launch", code, self._runtime.error_text(code))
             self._runtime.synchronize()
 
-    def _drop_graph(self) -> None:
-        if self._graph and self._runtime is not None:
-            self._runtime.destroy_graph(self._graph)
-            self._graph = 0
+    def _drop_graphs(self) -> None:
+        self._drop_executable()
+        if self._runtime is not None:
+            for graph in self._graphs:
+                self._runtime.destroy_graph(graph)
+        self._graphs = []
+
+    def _drop_executable(self) -> None:
+        if self._executable and self._runtime is not None:
+            self._runtime.destroy_executable(self._executable)
+        self._executable = 0
+
+
+def _chained(runtime: Runtime, graphs: list[int]) -> int:
+    try:
+        return runtime.chain(graphs)
+    except DeviceRuntimeError as error:
+        runtime.last_error()
+        raise NotCapturableError(str(error)) from None
 
 
 _TORCH_DTYPES = {
@@ -147,20 +170,22 @@ _TORCH_DTYPES = {
 class _TorchEntry:
     """What the two kinds that run on torch share: tensors over the arena, and torch's own graphs."""
 
-    def __init__(self, path: str, name: str, device: bool, fp8: str) -> None:
+    def __init__(self, path: str, name: str, runtime: Runtime | None, fp8: str) -> None:
         import torch
 
         self._torch = torch
-        self._device = device
+        self._runtime = runtime
+        self._stream: Any = torch.cuda.Stream() if runtime else None  # type: ignore[no-untyped-call]
         self._dtypes = {key: getattr(torch, value) for key, value in _TORCH_DTYPES.items()}
         self._dtypes["fp8"] = getattr(torch, fp8)
         self._function = _import_function(path, name)
         self._calls: list[tuple[list[Any], list[Any]]] = []
-        self._graph: Any = None
+        self._graphs: list[Any] = []
+        self._executable = 0
 
     def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
         """Lay tensors over the arena: for each set, all arguments in order, and the outputs."""
-        self._graph = None
+        self._drop_graphs()
         whole = self._whole(arena)
         typed = {
             argument["dtype"]: whole.view(self._dtypes[argument["dtype"]])
@@ -202,33 +227,46 @@ class _TorchEntry:
         self._wait()
 
     def capture(self, sets: int) -> None:
-        """Record the calls into a graph of torch's, with its own memory pool."""
-        if not self._device:
+        """Record each call into a graph of torch's; all take their memory from one pool."""
+        if self._runtime is None:
             raise NotCapturableError("there are no graphs on this target")
-        graph = self._torch.cuda.CUDAGraph()
+        self._drop_graphs()
+        pool = self._torch.cuda.graph_pool_handle()
         try:
-            with self._torch.no_grad(), self._torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self._run_all(sets)
+            with self._torch.no_grad(), self._torch.cuda.stream(self._stream):
+                for bound, _ in self._calls[:sets]:
+                    self._graphs.append(self._captured(bound, pool))
         except Exception as error:
             self._wait()
             raise NotCapturableError(str(error)) from None
-        self._graph = graph
+
+    def _captured(self, bound: list[Any], pool: Any) -> Any:
+        graph = self._torch.cuda.CUDAGraph(keep_graph=True)
+        graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+        try:
+            self._run(bound)
+        finally:
+            graph.capture_end()
+        return graph
+
+    def chain(self, order: list[int]) -> None:
+        """Chain the graphs."""
+        assert self._runtime is not None
+        self._drop_executable()
+        self._executable = _chained(self._runtime, [self._graphs[index].raw_cuda_graph() for index in order])
 
     def replay(self) -> None:
-        """Replay the graph."""
-        self._graph.replay()
+        """Replay the chain."""
+        assert self._runtime is not None
+        self._runtime.launch_graph(self._executable, self._stream.cuda_stream)
         self._wait()
 
-    def plain(self, sets: int) -> None:
+    def plain(self, order: list[int]) -> None:
         """Run without a graph."""
         with self._torch.no_grad():
-            for bound, _ in self._calls[:sets]:
-                self._run(bound)
+            for index in order:
+                self._run(self._calls[index][0])
                 self._wait()
-
-    def _run_all(self, sets: int) -> None:
-        for bound, _ in self._calls[:sets]:
-            self._run(bound)
 
     def _run(self, bound: list[Any]) -> Any:
         return self._function(*bound)
@@ -237,19 +275,28 @@ class _TorchEntry:
         self._run(bound)
 
     def _wait(self) -> None:
-        if self._device:
+        if self._runtime is not None:
             self._torch.cuda.synchronize()
+
+    def _drop_graphs(self) -> None:
+        self._drop_executable()
+        self._graphs = []
+
+    def _drop_executable(self) -> None:
+        if self._executable and self._runtime is not None:
+            self._runtime.destroy_executable(self._executable)
+        self._executable = 0
 
 
 class TritonEntry(_TorchEntry):
     """``NAME(inputs..., outputs...)`` of a Python file; it fills the outputs."""
 
-    def __init__(self, path: str, name: str, device: bool, fp8: str) -> None:
-        if not device:
+    def __init__(self, path: str, name: str, runtime: Runtime | None, fp8: str) -> None:
+        if runtime is None:
             import triton
 
             triton.runtime.driver.set_active(_NoDevice())
-        super().__init__(path, name, device, fp8)
+        super().__init__(path, name, runtime, fp8)
 
 
 class _NoDevice:

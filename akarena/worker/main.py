@@ -61,7 +61,7 @@ class _Worker:
             self._entry = NativeEntry(path, name, self._runtime)
             return
         factory = TritonEntry if kind == "triton" else EagerEntry
-        self._entry = factory(path, name, self._runtime is not None, payload["fp8"])
+        self._entry = factory(path, name, self._runtime, payload["fp8"])
 
     def prepare(self, payload: dict[str, Any]) -> None:
         assert self._arena is not None
@@ -88,7 +88,9 @@ class _Worker:
             case Command.REPLAY:
                 self._ready.replay()
             case Command.PLAIN:
-                self._ready.plain(payload["sets"])
+                self._ready.plain(payload["order"])
+            case Command.CHAIN:
+                self._ready.chain(payload["order"])
             case Command.WAKE:
                 self.wake()
             case Command.ECHO | Command.EXIT:

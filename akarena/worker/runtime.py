@@ -7,7 +7,7 @@ it, so that neither needs torch's allocator for memory that is shared.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 HANDLE_BYTES = 64
 _LAZY_PEER_ACCESS = 1
@@ -107,7 +107,7 @@ class Runtime:
         self._call("DeviceSynchronize")
 
     def capture(self, stream: int, work: Callable[[], None]) -> int:
-        """Record ``work`` on ``stream`` into a graph; returns the handle of its executable.
+        """Record ``work`` on ``stream`` into a graph; returns its handle.
 
         Raises:
             DeviceRuntimeError: The work cannot be captured, or forks to a stream that it does not join.
@@ -122,15 +122,42 @@ class Runtime:
         if code:
             self.last_error()
             raise DeviceRuntimeError(f"{self._prefix}StreamEndCapture", code, self.error_text(code))
-        executable = ctypes.c_void_p()
-        self._call("GraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
-        self._call("GraphDestroy", graph)
+        return int(graph.value or 0)
+
+    def chain(self, graphs: Sequence[int]) -> int:
+        """Put recorded graphs one after another, each behind the whole of the one before; returns an executable.
+
+        Raises:
+            DeviceRuntimeError: One holds something that cannot be part of another graph.
+        """
+        whole, before = ctypes.c_void_p(), ctypes.c_void_p()
+        self._call("GraphCreate", ctypes.byref(whole), ctypes.c_uint(0))
+        try:
+            for index, graph in enumerate(graphs):
+                node = ctypes.c_void_p()
+                self._call(
+                    "GraphAddChildGraphNode",
+                    ctypes.byref(node),
+                    whole,
+                    ctypes.byref(before) if index else None,
+                    ctypes.c_size_t(min(index, 1)),
+                    ctypes.c_void_p(graph),
+                )
+                before = node
+            executable = ctypes.c_void_p()
+            self._call("GraphInstantiateWithFlags", ctypes.byref(executable), whole, ctypes.c_ulonglong(0))
+        finally:
+            self._call("GraphDestroy", whole)
         return int(executable.value or 0)
 
     def launch_graph(self, executable: int, stream: int) -> None:
         """Replay a graph."""
         self._call("GraphLaunch", ctypes.c_void_p(executable), ctypes.c_void_p(stream))
 
-    def destroy_graph(self, executable: int) -> None:
+    def destroy_graph(self, graph: int) -> None:
+        """Free a graph."""
+        self._call("GraphDestroy", ctypes.c_void_p(graph))
+
+    def destroy_executable(self, executable: int) -> None:
         """Free the executable of a graph."""
         self._call("GraphExecDestroy", ctypes.c_void_p(executable))

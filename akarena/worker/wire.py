@@ -35,6 +35,7 @@ class Command(IntEnum):
     ECHO = 8
     EXIT = 9
     WAKE = 10
+    CHAIN = 11
 
 
 class Status(IntEnum):

@@ -222,6 +222,8 @@ def samples(record: EvaluationRecord) -> SamplesRecord:
                 baseline_us=times(case.speed.baseline_median_us),
                 candidate_us=times(case.speed.candidate_median_us),
                 candidate_charge_us=0.0,
+                baseline_single_us=(30.5, 30.25),
+                candidate_single_us=(25.5, 25.25),
                 order="bc" * 10,
             )
             for case in record.cases

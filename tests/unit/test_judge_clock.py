@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,20 +32,26 @@ def nothing(side: FakeSide) -> None:
 
 def work(side: FakeSide) -> None:
     """Compute every call."""
-    for index in range(side.view.layout.sets):
+    for index in side.order:
         side.output(index).copy_(torch.softmax(side.input(index), dim=1))
 
 
 def work_without_last_row(side: FakeSide) -> None:
-    for index in range(side.view.layout.sets):
+    for index in side.order:
         side.output(index)[:-1].copy_(torch.softmax(side.input(index), dim=1)[:-1])
 
 
 def work_without_maximum(side: FakeSide) -> None:
     """Compute what is right for ordinary values only."""
-    for index in range(side.view.layout.sets):
+    for index in side.order:
         exponentials = side.input(index).exp()
         side.output(index).copy_(exponentials / exponentials.sum(dim=1, keepdim=True))
+
+
+def work_on_all(side: FakeSide) -> None:
+    """Carry out every call there is, whichever were asked for."""
+    for index in range(side.view.layout.sets):
+        side.output(index).copy_(torch.softmax(side.input(index), dim=1))
 
 
 def work_and_stray(side: FakeSide) -> None:
@@ -73,7 +79,8 @@ class FakeWorker:
     def wake(self, timeout_seconds: float) -> float:
         return self._ask("wake")
 
-    def plain(self, sets: int, timeout_seconds: float) -> float:
+    def plain(self, order: Sequence[int], timeout_seconds: float) -> float:
+        self._side.order = order
         return self._ask("plain")
 
 
@@ -88,6 +95,7 @@ class FakeSide:
         self.memory = HostMemory(64 * arena_bytes(TASK, VALUES, guarded=False))
         self.worker = FakeWorker(self, {"plain": work, **acts})
         self.view: View
+        self.order: Sequence[int] = ()
 
     def lay_out(self, values: Any, sets: int, secret: random.Random) -> View:
         self.view = View(self.memory, Layout(TASK, values, sets, secret, guarded=False), self.dtypes)
@@ -168,7 +176,7 @@ def test_the_worker_is_woken_more_often_than_it_works() -> None:
 @pytest.mark.parametrize("request_", ["echo", "wake"])
 def test_who_begins_before_the_clock_is_seen(request_: str) -> None:
     clock, side = new_clock()
-    side.worker._acts.update({request_: work, "plain": nothing})
+    side.worker._acts.update({request_: work_on_all, "plain": nothing})
     with pytest.raises(WorkerFaultError) as fault:
         blocks(clock)
     assert fault.value.reason is FailReason.ANSWERED_EARLY

@@ -32,7 +32,7 @@ class Scene:
         self.memory = arena.HostMemory(1 << 20)
         self.view = arena.View(self.memory, layout, DTYPES)
         self.view.poison(WORD)
-        self.sample = Sample(self.memory, layout.slots, SETS, WORD, np.random.default_rng(seed))
+        self.sample = Sample(self.memory, layout.slots, range(SETS), WORD, np.random.default_rng(seed))
 
     def fill(self, value: float, *, but_call: int | None = None) -> None:
         for slot in self.view.layout.slots:
