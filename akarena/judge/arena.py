@@ -23,6 +23,8 @@ from akarena.records.task import InputArgument, OutputArgument, ScalarArgument, 
 from akarena.worker.runtime import Runtime
 
 _ALIGNMENT = 256
+_LEAST_ALIGNMENT = 16
+"""What vector loads of one element of every kind need."""
 _PAGE = mmap.PAGESIZE
 _MAX_PAD = 8 * _ALIGNMENT
 _TIMED_BYTES = 6 << 30
@@ -141,16 +143,24 @@ class Layout:
         values: The configuration.
         sets: How many calls.
         secret: Generator of the paddings.
-        guarded: Put an unreadable page behind each tensor (cpu target, native kernels).
+        guarded: Put an unreadable page behind each tensor (cpu target).
+        flush: With nothing in between, as far as an alignment of 16 bytes allows.
     """
 
     def __init__(
-        self, task: TaskRecord, values: Mapping[str, Value], sets: int, secret: random.Random, guarded: bool
+        self,
+        task: TaskRecord,
+        values: Mapping[str, Value],
+        sets: int,
+        secret: random.Random,
+        guarded: bool,
+        flush: bool = False,
     ) -> None:
         self.sets = sets
         self.values = dict(values)
         self._task = task
         self._guarded = guarded
+        self._alignment = _LEAST_ALIGNMENT if flush else _ALIGNMENT
         self.slots: list[Slot] = []
         self.guards: list[list[int]] = []
         position = 0
@@ -182,7 +192,7 @@ class Layout:
             stride = -(-(before + size + _ALIGNMENT) // _ALIGNMENT) * _ALIGNMENT
             return Slot(argument, shape, dtype, count, position + before, stride, before)
         # The tensor ends at most one alignment before a page that the worker cannot touch.
-        padded = -(-size // _ALIGNMENT) * _ALIGNMENT
+        padded = -(-size // self._alignment) * self._alignment
         end = -(-(padded + _ALIGNMENT) // _PAGE) * _PAGE
         before = end - padded
         stride = end + _PAGE

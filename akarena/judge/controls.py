@@ -92,7 +92,7 @@ class Case:
         if found.reason is not None:
             return found.reason, found.worst_ratio
         honest = compare.compare(fit(self.expected[name], actual.dtype), self.expected[name], allowed)
-        fault = compare.precision_fault(found.rms_error, honest.rms_error, actual.dtype)
+        fault = compare.precision_fault(found, honest, actual.dtype)
         return (FailReason.LOW_PRECISION if fault else None), found.worst_ratio
 
 

@@ -1,4 +1,4 @@
-"""Three rounds of fresh values on one configuration, against the oracle."""
+"""Rounds of fresh values on one configuration, against the oracle."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Checked:
 
 
 def check(side: Side, reference: Reference, values: Mapping[str, Value], baseline: Errors | None) -> Checked:
-    """Run the three rounds on one side.
+    """Run all rounds on one side.
 
     Args:
         side: Baseline or candidate, with a running worker.
@@ -144,7 +144,7 @@ def check(side: Side, reference: Reference, values: Mapping[str, Value], baselin
                 return Checked(errors, comparison.reason, round_, f"{name} {comparison.evidence}")
             if baseline is not None:
                 dtype = answer.outputs[name].dtype
-                fault_text = compare.precision_fault(comparison.rms_error, baseline[round_, name].rms_error, dtype)
+                fault_text = compare.precision_fault(comparison, baseline[round_, name], dtype)
                 if fault_text is not None:
                     return Checked(errors, FailReason.LOW_PRECISION, round_, f"{name}: {fault_text}")
         answer.scrub()

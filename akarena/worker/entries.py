@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -109,7 +110,7 @@ class NativeEntry:
         """Chain graphs."""
         assert self._runtime is not None
         self._drop_executable()
-        self._executable = _chained(self._runtime, [self._graphs[index] for index in order])
+        self._executable = _chained(self._runtime, [self._graphs[index] for index in order], self._stream)
 
     def replay(self) -> None:
         """Replay the chain."""
@@ -148,9 +149,9 @@ class NativeEntry:
         self._executable = 0
 
 
-def _chained(runtime: Runtime, graphs: list[int]) -> int:
+def _chained(runtime: Runtime, graphs: list[int], stream: int) -> int:
     try:
-        return runtime.chain(graphs)
+        return runtime.chain(graphs, stream)
     except DeviceRuntimeError as error:
         runtime.last_error()
         raise NotCapturableError(str(error)) from None
@@ -186,12 +187,7 @@ class _TorchEntry:
     def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
         """Lay tensors over the arena: for each set, all arguments in order, and the outputs."""
         self._drop_graphs()
-        whole = self._whole(arena)
-        typed = {
-            argument["dtype"]: whole.view(self._dtypes[argument["dtype"]])
-            for argument in arguments
-            if argument["kind"] == "tensor"
-        }
+        device = None if arena.view is not None else self._whole(arena)
         self._calls = []
         for index in range(sets):
             bound: list[Any] = []
@@ -200,21 +196,20 @@ class _TorchEntry:
                 if argument["kind"] != "tensor":
                     bound.append(argument["value"])
                     continue
-                flat = typed[argument["dtype"]]
-                offset = (argument["base"] + index * argument["stride"]) // flat.element_size()
-                shape = argument["shape"]
-                strides = [1] * len(shape)
-                for axis in range(len(shape) - 2, -1, -1):
-                    strides[axis] = strides[axis + 1] * shape[axis + 1]
-                tensor = flat.as_strided(shape, strides, offset)
+                shape, dtype = argument["shape"], self._dtypes[argument["dtype"]]
+                offset, size = argument["base"] + index * argument["stride"], math.prod(shape) * dtype.itemsize
+                if device is None:
+                    # A storage of its own: Triton's interpreter touches all of a tensor's storage, guards included.
+                    flat = self._torch.frombuffer(arena.view, dtype=self._torch.uint8, count=size, offset=offset)
+                else:
+                    flat = device[offset : offset + size]
+                tensor = flat.view(dtype).view(shape)
                 bound.append(tensor)
                 if argument["output"]:
                     outputs.append(tensor)
             self._calls.append((bound, outputs))
 
     def _whole(self, arena: Arena) -> Any:
-        if arena.view is not None:
-            return self._torch.frombuffer(arena.view, dtype=self._torch.uint8)
         interface = {"data": (arena.address, False), "shape": (arena.size,), "typestr": "|u1", "version": 3}
         holder = type("Holder", (), {"__cuda_array_interface__": interface})()
         return self._torch.as_tensor(holder, device="cuda")
@@ -253,7 +248,8 @@ class _TorchEntry:
         """Chain the graphs."""
         assert self._runtime is not None
         self._drop_executable()
-        self._executable = _chained(self._runtime, [self._graphs[index].raw_cuda_graph() for index in order])
+        graphs = [self._graphs[index].raw_cuda_graph() for index in order]
+        self._executable = _chained(self._runtime, graphs, self._stream.cuda_stream)
 
     def replay(self) -> None:
         """Replay the chain."""

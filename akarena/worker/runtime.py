@@ -124,8 +124,11 @@ class Runtime:
             raise DeviceRuntimeError(f"{self._prefix}StreamEndCapture", code, self.error_text(code))
         return int(graph.value or 0)
 
-    def chain(self, graphs: Sequence[int]) -> int:
-        """Put recorded graphs one after another, each behind the whole of the one before; returns an executable.
+    def chain(self, graphs: Sequence[int], stream: int) -> int:
+        """Put recorded graphs one after another, each behind the whole of the one before.
+
+        Returns:
+            An executable, laid out on the device already, so that its first launch on ``stream`` is like any other.
 
         Raises:
             DeviceRuntimeError: One holds something that cannot be part of another graph.
@@ -148,6 +151,8 @@ class Runtime:
             self._call("GraphInstantiateWithFlags", ctypes.byref(executable), whole, ctypes.c_ulonglong(0))
         finally:
             self._call("GraphDestroy", whole)
+        self._call("GraphUpload", executable, ctypes.c_void_p(stream))
+        self.synchronize()
         return int(executable.value or 0)
 
     def launch_graph(self, executable: int, stream: int) -> None:

@@ -74,7 +74,7 @@ def test_what_rounding_alone_does_is_admitted(dtype: torch.dtype) -> None:
     found = compare.compare(expected.to(dtype), expected, STRICT)
     assert found.reason is None
     assert 0 < found.worst_ratio <= 0.5 + 1e-9
-    assert compare.precision_fault(found.rms_error, found.rms_error, dtype) is None
+    assert compare.precision_fault(found, found, dtype) is None
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-6, -4e-6])
@@ -186,20 +186,80 @@ def test_half_precision_work_in_an_fp32_task_is_seen() -> None:
     reference = torch.softmax(x, 1)
     baseline = compare.compare(honest, reference, allowed(1e-2, 1e-2))
     assert baseline.reason is None
-    assert compare.precision_fault(baseline.rms_error, baseline.rms_error, torch.float32) is None
+    assert compare.precision_fault(baseline, baseline, torch.float32) is None
     for low in (torch.float16, torch.bfloat16):
         cheap = compare.compare(torch.softmax(x.to(low).float(), 1), reference, allowed(2e-2, 2e-2))
         assert cheap.reason is None, "the wide tolerance alone does not see it"
-        fault = compare.precision_fault(cheap.rms_error, baseline.rms_error, torch.float32)
+        fault = compare.precision_fault(cheap, baseline, torch.float32)
         assert fault is not None
         assert "allowed" in fault
 
 
+def error(rms_error: float, weight: float = 1e6) -> compare.Comparison:
+    return compare.Comparison(0.5, rms_error, weight, None, "")
+
+
 def test_a_baseline_without_error_leaves_room_for_rounding() -> None:
-    eps = torch.finfo(torch.float16).eps
-    assert compare.precision_fault(eps, 0.0, torch.float16) is None
-    assert compare.precision_fault(10 * eps, 0.0, torch.float16) is not None
-    assert compare.precision_fault(1.0, 0.0, torch.int8) is None
+    eps = torch.finfo(torch.float32).eps
+    assert compare.precision_fault(error(eps), error(0.0), torch.float32) is None
+    assert compare.precision_fault(error(10 * eps), error(0.0), torch.float32) is not None
+    assert compare.precision_fault(error(1.0), error(0.0), torch.int8) is None
+
+
+SHORT = [torch.float16, torch.bfloat16, torch.float8_e4m3fn]
+
+
+@pytest.mark.parametrize("dtype", SHORT)
+@pytest.mark.parametrize("count", [1, 3, 16, 256, 4096])
+def test_one_rounding_is_always_precise_enough(dtype: torch.dtype, count: int) -> None:
+    """Whatever the values, and although the two sides get different ones; a second rounding passes, too."""
+    generator = torch.Generator().manual_seed(count)
+    for _ in range(300):
+        first, second, factor = 0.1 + torch.randn(3, count, dtype=torch.float64, generator=generator).abs()
+        baseline, found = (compare.compare(one.to(dtype), one, allowed(0.5, 0.5)) for one in (first, second))
+        assert compare.precision_fault(found, baseline, dtype) is None
+        twice = (second.to(dtype).double() * (1 + factor.abs())).to(dtype)
+        once_more = compare.compare(twice, second * (1 + factor.abs()), allowed(0.5, 0.5))
+        if count >= 256 and dtype.itemsize == 2:
+            assert compare.precision_fault(once_more, baseline, dtype) is None
+
+
+@pytest.mark.parametrize("dtype", SHORT)
+def test_three_roundings_and_cutting_off_are_not(dtype: torch.dtype) -> None:
+    one, *factors = (
+        torch.randn(4, 40000, dtype=torch.float64, generator=torch.Generator().manual_seed(5)).exp().unbind()
+    )
+    baseline = compare.compare(one.to(dtype), one, allowed(0.5, 0.5))
+    rounded = one.to(dtype).double()
+    for factor in factors[:2]:
+        one, rounded = one * factor, (rounded * factor).to(dtype).double()
+    found = compare.compare(rounded.to(dtype), one, allowed(0.5, 0.5))
+    assert found.reason is None
+    assert compare.precision_fault(found, baseline, dtype) is not None
+    cut = one.to(dtype).double()
+    whole = torch.uint8 if dtype.itemsize == 1 else torch.int16
+    towards_zero = (one.to(dtype).view(whole) - (cut > one).to(whole)).view(dtype)
+    found = compare.compare(towards_zero, one, allowed(0.5, 0.5))
+    assert found.reason is None
+    assert compare.precision_fault(found, baseline, dtype) is not None
+
+
+def test_few_large_elements_count_as_few() -> None:
+    """A heavy tail: the error is that of the largest elements, and so varies like one of few."""
+    values = torch.ones(4096, dtype=torch.float64)
+    assert compare.compare(values.float(), values, allowed(1e-3)).weight == pytest.approx(4096)
+    values[:3] = 1e6
+    assert compare.compare(values.float(), values, allowed(1e-3)).weight == pytest.approx(3, rel=1e-3)
+
+
+def test_a_single_element_of_a_small_output_may_differ_by_a_unit() -> None:
+    share = Allowed(relative=0.0, absolute=0.0, units=1, units_share=1e-3)
+    expected = torch.zeros(100, dtype=torch.int8)
+    one, two = expected.clone(), expected.clone()
+    one[3] = 1
+    two[3:5] = 1
+    assert compare.compare(one, expected, share).reason is None
+    assert compare.compare(two, expected, share).reason is FailReason.WRONG_VALUES
 
 
 def test_a_tolerance_is_evaluated_for_the_configuration() -> None:
