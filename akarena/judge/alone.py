@@ -20,7 +20,7 @@ _TRIES = 3
 
 
 class Alone:
-    """The baseline by itself on a few configurations that are chosen in secret, so that a candidate can spare none.
+    """The baseline by itself: on a few configurations, chosen in secret, before the candidate, and on all after it.
 
     Args:
         job: The judgement.
@@ -55,13 +55,13 @@ class Alone:
         self._between[series.configuration] = series.baseline_us
 
     def after(self) -> None:
-        """Time it when the candidate is dead; again where it looks faster than it was beside the candidate.
+        """Time it when the candidate is dead, wherever the two were timed; again where it looks faster than beside it.
 
         Raises:
             WorkerFaultError: The baseline failed.
             NotCapturableError: It cannot be recorded into a graph.
         """
-        for case in self._chosen:
+        for case in self._compared:
             taken: list[tuple[float, ...]] = []
             while len(taken) < _TRIES:
                 taken.append(self._blocks_us(case))
@@ -71,7 +71,7 @@ class Alone:
 
     def disturbed(self) -> str | None:
         """Say where the baseline took longer beside the candidate than by itself, or None."""
-        found = [text for case in self._chosen if (text := self._disturbed(case)) is not None]
+        found = [text for case in self._compared if (text := self._disturbed(case)) is not None]
         return f"the baseline took longer on {'; '.join(found)}" if found else None
 
     def medians(self) -> tuple[BaselineAlone, ...]:
@@ -79,11 +79,11 @@ class Alone:
         return tuple(
             BaselineAlone(
                 configuration=case.id,
-                before_us=stdlib_statistics.median(self._before[case.id]),
-                between_us=stdlib_statistics.median(self._between[case.id]) if case.id in self._between else None,
+                before_us=_median(self._before.get(case.id)),
+                between_us=_median(self._between.get(case.id)),
                 after_us=stdlib_statistics.median(self._after[case.id]),
             )
-            for case in self._chosen
+            for case in self._compared
             if case.id in self._after
         )
 
@@ -95,14 +95,19 @@ class Alone:
                 before_us=self._before.get(case.id, ()),
                 after_us=self._after.get(case.id, ()),
             )
-            for case in self._chosen
+            for case in self._compared
         )
+
+    @property
+    def _compared(self) -> list[Configuration]:
+        return [case for case in self._job.configurations if case in self._chosen or case.id in self._between]
 
     def _disturbed(self, case: Configuration) -> str | None:
         if case.id not in self._between:
             return None
         between_us = self._between[case.id]
-        alone_us = max((self._before[case.id], self._after[case.id]), key=stdlib_statistics.median)
+        alone = [taken[case.id] for taken in (self._before, self._after) if case.id in taken]
+        alone_us = max(alone, key=stdlib_statistics.median)
         # It is one and the same process, so the spread between processes does not count.
         interval = statistics.ratio_of_medians(between_us, alone_us, floor=0.0)
         if interval.low <= 1 + LEAST_EFFECT:
@@ -121,3 +126,7 @@ class Alone:
             times.append(round(clock.block(), 4))
             clock.kept.clear()
         return tuple(times)
+
+
+def _median(series: tuple[float, ...] | None) -> float | None:
+    return None if series is None else stdlib_statistics.median(series)

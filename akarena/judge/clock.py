@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,7 @@ from akarena.judge.idle import IdleProbe
 from akarena.judge.job import Job
 from akarena.judge.sample import Sample
 from akarena.judge.side import Answer, Side, give_inputs, synchronize
+from akarena.judge.watch import Watch
 from akarena.judge.workers import NotCapturableError, WorkerFaultError
 from akarena.records.evaluation import FailReason, Method, Round
 from akarena.records.task import InputArgument, Value
@@ -48,6 +50,10 @@ _FEIGNED_SHARE = 0.25
 """Share of the replays before which the worker is woken once more than needed, in secret."""
 _FEIGNED_SECONDS = 0.005
 _KEPT_SHARE = 0.9
+_WATCHED_SHARE = 0.4
+"""Share of the blocks before which a replay is looked at while it runs, in secret."""
+_WATCHED_FIRST, _WATCHED_LAST = 0.1, 0.6
+"""When, in parts of a replay's time."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,8 @@ class Clock:
         self.refresh_seconds: list[float] = []
         self.taken: list[Taken] = []
         self._due = self._secret.random()
+        self.watched: list[float] = []
+        self._faults = 0
         self._order: list[int] = []
 
     @property
@@ -191,14 +199,16 @@ class Clock:
         outputs = [slot for slot in layout.slots if slot.is_output]
         return Sample(self._side.memory, outputs, calls or self._order, word, self._numbers)
 
-    def _timed(self, sample: Sample, order: Sequence[int] = ()) -> tuple[Taken, torch.Tensor]:
+    def _timed(
+        self, sample: Sample, order: Sequence[int] = (), meanwhile: Callable[[], None] | None = None
+    ) -> tuple[Taken, torch.Tensor]:
         """Run once, then read the sample of outputs; ``order`` says which calls where they are not recorded."""
         assert self._view is not None
         wake = self._wake()
         if self.method is Method.GRAPH:
-            replay = self._side.worker.replay(self._job.call_seconds)
+            replay = self._side.worker.replay(self._job.call_seconds, meanwhile)
         else:
-            replay = self._side.worker.plain(order or self._order, self._job.call_seconds)
+            replay = self._side.worker.plain(order or self._order, self._job.call_seconds, meanwhile)
         started = time.perf_counter()
         found = sample.read()
         return Taken(wake, replay, time.perf_counter() - started), found
@@ -247,7 +257,35 @@ class Clock:
         Raises:
             WorkerFaultError: The worker failed, started or answered early, or wrote outside its outputs.
         """
+        if self._checks_outputs and self.taken and self._secret.random() < _WATCHED_SHARE:
+            self._watched()
         return sum(self._replay_once() for _ in range(self.plan.replays)) / self.plan.calls * 1e6
+
+    def _watched(self) -> None:
+        """Replay once untimed and look at it in the middle; to the worker it is a replay like all others.
+
+        Raises:
+            WorkerFaultError: Calls are carried out together, and not only in one of these looks.
+        """
+        assert self._view is not None
+        word = self.fresh()
+        sample = self._sample(word)
+        outputs = [slot for slot in self._view.layout.slots if slot.is_output]
+        whole = statistics.median(taken.replay for taken in self.taken)
+        wait = whole * self._secret.uniform(_WATCHED_FIRST, _WATCHED_LAST)
+        watch = Watch(self._side.memory, outputs, self._order, word, self._numbers, wait, whole)
+        watch.prepare()
+        sample.require_untouched(sample.read())
+        _, early = self._timed(sample, meanwhile=watch.look)
+        sample.require_written(early, sample.read())
+        fault = watch.fault()
+        self.watched.append((watch.done or 0) / len(self._order))
+        if fault is None:
+            return
+        self._faults += 1
+        if self._faults > 1:
+            raise WorkerFaultError(FailReason.CALLS_NOT_APART, fault)
+        self._watched()
 
     def _replay_once(self) -> float:
         """Time one replay and keep some of its calls; returns the seconds of its calls."""

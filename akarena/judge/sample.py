@@ -17,6 +17,38 @@ PIECE_BYTES = 16
 _LAST_CALL_EVERY = 4
 
 
+class Pieces:
+    """Pieces of outputs in which poison lies.
+
+    Args:
+        memory: The arena.
+        places: Address of each byte, of shape [pieces, 16]; see :func:`places_in`.
+        word: The poison.
+    """
+
+    def __init__(self, memory: Memory, places: np.ndarray, word: int) -> None:
+        self._bytes = memory.bytes
+        offsets = places[:, :1]
+        # A piece never begins at an odd byte of an output, so the poison's two bytes alternate in it.
+        high = (places - offsets) % 2 == 1
+        self._poison = torch.from_numpy(np.where(high, word >> 8, word & 0xFF).astype(np.uint8))
+        # One byte alone cannot be told from a result.
+        self._telling = torch.from_numpy(places[:, 1] != places[:, 0])
+        self._places = torch.from_numpy(places).to(self._bytes.device)
+
+    def read(self) -> torch.Tensor:
+        """Return the bytes at all places, of shape [pieces, 16], on the host."""
+        return self._bytes[self._places].cpu()
+
+    def written(self, found: torch.Tensor) -> torch.Tensor:
+        """Say of each piece that was read whether anything was written there."""
+        return (found != self._poison).any(dim=1)
+
+    def unwritten(self, found: torch.Tensor) -> torch.Tensor:
+        """Say of each piece that was read whether certainly nothing was."""
+        return (found == self._poison).all(dim=1) & self._telling
+
+
 class Sample:
     """Places all over the outputs of some calls, drawn in secret; every fourth lies in the last of them.
 
@@ -31,20 +63,17 @@ class Sample:
     def __init__(
         self, memory: Memory, slots: Sequence[Slot], calls: Sequence[int], word: int, numbers: np.random.Generator
     ) -> None:
-        self._bytes = memory.bytes
         share = -(-PIECES // len(slots))
-        places = np.concatenate([_places(slot, calls, share, numbers) for slot in slots])
-        offsets = places[:, :1]
-        # A piece never begins at an odd byte of an output, so the poison's two bytes alternate in it.
-        high = (places - offsets) % 2 == 1
-        self._poison = torch.from_numpy(np.where(high, word >> 8, word & 0xFF).astype(np.uint8))
-        # One byte alone cannot be told from a result.
-        self._telling = torch.from_numpy(places[:, 1] != places[:, 0])
-        self._places = torch.from_numpy(places).to(self._bytes.device)
+        places = []
+        for slot in slots:
+            chosen = np.asarray(calls)[numbers.integers(0, len(calls), share)]
+            chosen[::_LAST_CALL_EVERY] = calls[-1]
+            places.append(places_in(slot, chosen, numbers))
+        self._pieces = Pieces(memory, np.concatenate(places), word)
 
     def read(self) -> torch.Tensor:
         """Return the bytes at all places, of shape [pieces, 16], on the host."""
-        return self._bytes[self._places].cpu()
+        return self._pieces.read()
 
     def require_untouched(self, found: torch.Tensor) -> None:
         """Check what was read right before the clock starts.
@@ -52,7 +81,7 @@ class Sample:
         Raises:
             WorkerFaultError: Something was written before the replay was asked for.
         """
-        touched = int((found != self._poison).any(dim=1).sum())
+        touched = int(self._pieces.written(found).sum())
         if touched:
             text = f"{touched} of {len(found)} sampled outputs were written before the clock started"
             raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
@@ -63,7 +92,7 @@ class Sample:
         Raises:
             WorkerFaultError: Something was written that was not asked for.
         """
-        touched = int((found != self._poison).any(dim=1).sum())
+        touched = int(self._pieces.written(found).sum())
         if touched:
             text = f"{touched} of {len(found)} sampled outputs of calls that were not asked for were written"
             raise WorkerFaultError(FailReason.CALLS_NOT_APART, text)
@@ -74,7 +103,7 @@ class Sample:
         Raises:
             WorkerFaultError: Something was not written when the worker answered, or changed afterwards.
         """
-        missing = int(((early == self._poison).all(dim=1) & self._telling).sum())
+        missing = int(self._pieces.unwritten(early).sum())
         if missing:
             text = f"{missing} of {len(early)} sampled outputs were not written when the worker answered"
             raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
@@ -84,12 +113,13 @@ class Sample:
             raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
 
 
-def _places(slot: Slot, calls: Sequence[int], count: int, numbers: np.random.Generator) -> np.ndarray:
-    """Return the addresses of ``count`` pieces of an output, of shape [count, 16]; short outputs repeat their bytes."""
-    chosen = np.asarray(calls)[numbers.integers(0, len(calls), count)]
-    chosen[::_LAST_CALL_EVERY] = calls[-1]
+def places_in(slot: Slot, calls: np.ndarray, numbers: np.random.Generator) -> np.ndarray:
+    """Return the addresses of a piece of an output for each of these calls, of shape [calls, 16].
+
+    Outputs that are shorter than a piece repeat their bytes.
+    """
     length = min(PIECE_BYTES, slot.size)
-    starts = numbers.integers(0, max(slot.size // PIECE_BYTES, 1), count) * PIECE_BYTES
+    starts = numbers.integers(0, max(slot.size // PIECE_BYTES, 1), len(calls)) * PIECE_BYTES
     within = np.arange(PIECE_BYTES) % length
-    first = slot.base + chosen * slot.stride + starts
+    first = slot.base + calls * slot.stride + starts
     return np.asarray(first[:, None] + within[None, :])

@@ -32,7 +32,6 @@ BLOCKS = 10
 CHECK_BLOCKS = 4
 ROOFLINE_MARGIN = 0.8
 """A candidate below this share of the least possible time is refused; between it and 1 it is flagged."""
-APART_SLACK_US = 1000.0
 _SLOW_REFRESH = 2.0
 _SLOW_REFRESH_SECONDS = 0.0005
 
@@ -131,6 +130,7 @@ def _take(
         candidate_charge_us=charge,
         baseline_single_us=(),
         candidate_single_us=(),
+        candidate_watched=tuple(round(share, 4) for share in candidate.watched),
         order=letters,
     )
 
@@ -142,7 +142,7 @@ def _with_singles(series: Series, baseline: Clock, candidate: Clock, secret: ran
         WorkerFaultError: Calls were carried out that were not asked for, or not carried out that were.
     """
     baseline_us, candidate_us = (apart.singles_us(clock, secret) for clock in (baseline, candidate))
-    charge = apart.charge_us((baseline_us, series.baseline_us), (candidate_us, series.candidate_us), APART_SLACK_US)
+    charge = apart.charge_us((baseline_us, series.baseline_us), (candidate_us, series.candidate_us))
     return series.model_copy(
         update={
             "baseline_single_us": tuple(round(us, 2) for us in baseline_us),

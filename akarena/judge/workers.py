@@ -6,7 +6,7 @@ import math
 import secrets
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ _FAULT_OF_END = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class WorkerFaultError(Exception):
     """The worker did not do what it was asked; it is dead by now.
 
@@ -129,9 +129,9 @@ class Worker:
         """
         self._ask(Command.CAPTURE, {"sets": sets}, timeout_seconds)
 
-    def replay(self, timeout_seconds: float) -> float:
-        """Replay the graph to its end; returns seconds on the judge's clock."""
-        return self._ask(Command.REPLAY, None, timeout_seconds)
+    def replay(self, timeout_seconds: float, meanwhile: Callable[[], None] | None = None) -> float:
+        """Replay the chain to its end, while something else is done here; returns seconds on the judge's clock."""
+        return self._ask(Command.REPLAY, None, timeout_seconds, meanwhile)
 
     def chain(self, order: Sequence[int], timeout_seconds: float) -> None:
         """Put recorded calls, in this order, into what a replay runs.
@@ -141,9 +141,9 @@ class Worker:
         """
         self._ask(Command.CHAIN, {"order": list(order)}, timeout_seconds)
 
-    def plain(self, order: Sequence[int], timeout_seconds: float) -> float:
-        """Run calls in this order without a graph; returns seconds on the judge's clock."""
-        return self._ask(Command.PLAIN, {"order": list(order)}, timeout_seconds)
+    def plain(self, order: Sequence[int], timeout_seconds: float, meanwhile: Callable[[], None] | None = None) -> float:
+        """Run calls in this order without a graph; otherwise as :meth:`replay`."""
+        return self._ask(Command.PLAIN, {"order": list(order)}, timeout_seconds, meanwhile)
 
     def wake(self, timeout_seconds: float) -> float:
         """Let the device turn to the worker's process; returns seconds on the judge's clock."""
@@ -203,9 +203,17 @@ class Worker:
             said = f"the entry returned {code}" if status is Status.RETURNED_ERROR else status.name.lower()
             raise self._fault(reason, said)
 
-    def _ask(self, command: Command, payload: Mapping[str, Any] | None, timeout_seconds: float) -> float:
+    def _ask(
+        self,
+        command: Command,
+        payload: Mapping[str, Any] | None,
+        timeout_seconds: float,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> float:
         started = time.perf_counter()
         number = self._send(command, payload)
+        if meanwhile is not None:
+            meanwhile()
         self._receive(command, number, timeout_seconds)
         return time.perf_counter() - started
 

@@ -305,8 +305,8 @@ class BaselineAlone(Part):
     """Whether the candidate disturbs the baseline: medians per call on one configuration."""
 
     configuration: str
-    before_us: PositiveFloat
-    """Before the candidate's code was loaded."""
+    before_us: PositiveFloat | None
+    """Before the candidate's code was loaded; null but for a few that are chosen in secret."""
     between_us: PositiveFloat | None
     """In turn with the candidate; null where that came to no series."""
     after_us: PositiveFloat
@@ -321,7 +321,7 @@ class Quality(Part):
     resolution_us: NonNegativeFloat
     """Time per call below which nothing is resolved."""
     baseline_alone: tuple[BaselineAlone, ...]
-    """On configurations chosen in secret."""
+    """On every configuration that was timed."""
     idle_looks: NonNegativeInt
     """How often the judge looked whether the device was idle before a replay."""
     busy_looks: NonNegativeInt
@@ -374,6 +374,8 @@ class Series(Part):
     baseline_single_us: tuple[PositiveFloat, ...]
     """Whole replays of one call by itself, after the last block; they hold a replay's own cost."""
     candidate_single_us: tuple[PositiveFloat, ...]
+    candidate_watched: tuple[Annotated[float, Field(ge=0, le=1)], ...]
+    """Share of the calls that were done at each look at a running replay of the candidate; these are not timed."""
     order: str = Field(pattern=r"^[bc]*$")
     """Which side each block was, in order of time: b or c."""
 
@@ -383,7 +385,7 @@ class AloneSeries(Part):
 
     configuration: str
     before_us: tuple[PositiveFloat, ...]
-    """Before the candidate's code was loaded."""
+    """Before the candidate's code was loaded; empty but for a few configurations that are chosen in secret."""
     after_us: tuple[PositiveFloat, ...]
     """After the candidate was dead."""
 

@@ -219,7 +219,7 @@ def _quality(evaluation: EvaluationRecord) -> QualityLine | None:
     if found is None:
         return None
     ratios = [
-        alone.between_us / max(alone.before_us, alone.after_us)
+        alone.between_us / max(alone.before_us or 0.0, alone.after_us)
         for alone in found.baseline_alone
         if alone.between_us is not None
     ]

@@ -224,6 +224,7 @@ def samples(record: EvaluationRecord) -> SamplesRecord:
                 candidate_charge_us=0.0,
                 baseline_single_us=(30.5, 30.25),
                 candidate_single_us=(25.5, 25.25),
+                candidate_watched=(0.25, 0.5, 1.0),
                 order="bc" * 10,
             )
             for case in record.cases

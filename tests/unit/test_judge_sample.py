@@ -97,5 +97,5 @@ def test_saturated_bytes_are_no_poison() -> None:
 
 
 def test_two_samples_differ() -> None:
-    places = [Scene(output(0, "fp32", ("500",)), seed=seed).sample._places for seed in (1, 2)]
+    places = [Scene(output(0, "fp32", ("500",)), seed=seed).sample._pieces._places for seed in (1, 2)]
     assert not torch.equal(*places)

@@ -62,6 +62,7 @@ class Fixture:
         source: Name of the file where several fixtures share one.
         task: The task that it is a candidate for.
         seen: Which seen configurations of the task it is judged on; empty for the usual ones.
+        unseen: Which unseen one; None for the usual one.
         judgements: How many times it is judged; each time must come to the same.
         known_limit: Where it may escape: how much it gained at most, as measured, and where that is documented.
     """
@@ -78,6 +79,7 @@ class Fixture:
     source: str = ""
     task: str = "hip2hip/softmax"
     seen: tuple[int, ...] = ()
+    unseen: int | None = None
     judgements: int = 1
     known_limit: str = ""
 

@@ -31,6 +31,8 @@ HONEST = (
     _honest("chosen_by_size", "template instances chosen by the number of columns"),
     _honest("grows_workspace", "a static workspace that grows on demand"),
     _honest("prints_and_cleans_up", "prints words of a verdict, a destructor frees its memory"),
+    _honest("urgent_byte", "sends out-of-band bytes into the worker's channel before each answer"),
+    _honest("kills_its_namespace", "sends signals to every process that it can see, once its answer is written"),
     _honest("tries_and_catches", "exceptions, a map of plans, function pointers"),
     _honest("welford", "mean and variance in one pass by Welford's method", task=_LAYER_NORM),
     _honest("row_in_shared_memory", "two passes, dynamic shared memory, vector loads", task=_LAYER_NORM),

@@ -4,18 +4,19 @@ Refused by: outputs poisoned before each replay (answered_early).
 """
 
 # include baseline
+from akarena.worker.runtime import Runtime
 
-real_replay = torch.cuda.CUDAGraph.replay
+real_launch = Runtime.launch_graph
 replayed = set()
 
 
-def replay_once(graph):
-    if id(graph) not in replayed:
-        replayed.add(id(graph))
-        real_replay(graph)
+def launch_once(self, executable, stream):
+    if executable not in replayed:
+        replayed.add(executable)
+        real_launch(self, executable, stream)
 
 
-torch.cuda.CUDAGraph.replay = replay_once
+Runtime.launch_graph = launch_once
 
 
 def rms_norm(x, weight, y, eps):
