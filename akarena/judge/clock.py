@@ -176,7 +176,7 @@ class Clock:
         self._order = secret.sample(range(sets), sets)
         if self.method is Method.GRAPH:
             self._side.worker.capture(sets, self._job.call_seconds + 10)
-            self._side.worker.chain(self._order, self._job.call_seconds + 10)
+            self._side.worker.chain([self._order], self._job.call_seconds + 10)
 
     def _sets_at_once(self, slot: Slot) -> int:
         assert self._view is not None
@@ -199,16 +199,14 @@ class Clock:
         outputs = [slot for slot in layout.slots if slot.is_output]
         return Sample(self._side.memory, outputs, calls or self._order, word, self._numbers)
 
-    def _timed(
-        self, sample: Sample, order: Sequence[int] = (), meanwhile: Callable[[], None] | None = None
-    ) -> tuple[Taken, torch.Tensor]:
-        """Run once, then read the sample of outputs; ``order`` says which calls where they are not recorded."""
+    def _timed(self, sample: Sample, meanwhile: Callable[[], None] | None = None) -> tuple[Taken, torch.Tensor]:
+        """Run once, then read the sample of outputs."""
         assert self._view is not None
         wake = self._wake()
         if self.method is Method.GRAPH:
             replay = self._side.worker.replay(self._job.call_seconds, meanwhile)
         else:
-            replay = self._side.worker.plain(order or self._order, self._job.call_seconds, meanwhile)
+            replay = self._side.worker.plain(self._order, self._job.call_seconds, meanwhile)
         started = time.perf_counter()
         found = sample.read()
         return Taken(wake, replay, time.perf_counter() - started), found
@@ -333,26 +331,36 @@ class Clock:
         synchronize(self._side.device)
         return word
 
-    def ask_for(self, calls: Sequence[int], word: int) -> float:
-        """Have these calls carried out and no others; returns the seconds of the whole replay.
+    def ask_for(self, orders: Sequence[Sequence[int]], word: int) -> list[float]:
+        """Have these calls carried out and no others, in a replay for each of the orders, right one after another.
 
         A replay is no longer that of the plan afterwards, so this comes last.
 
         Args:
-            calls: Some of those that are laid out.
+            orders: Some of the calls that are laid out.
             word: The poison in their outputs.
+
+        Returns:
+            Seconds of each replay, with what it costs besides its calls.
 
         Raises:
             WorkerFaultError: They were not carried out.
             NotCapturableError: They cannot be parts of one graph.
         """
+        worker, limit = self._side.worker, self._job.call_seconds
         if self.method is Method.GRAPH:
-            self._side.worker.chain(calls, self._job.call_seconds + 10)
-        sample = self._sample(word, calls)
-        taken, early = self._timed(sample, calls)
+            worker.chain(orders, limit + 10)
+        sample = self._sample(word, [index for order in orders for index in order])
+        sample.read()
+        self._wake()
+        if self.method is Method.GRAPH:
+            seconds = [worker.replay(limit, which=which) for which in range(len(orders))]
+        else:
+            seconds = [worker.plain(order, limit) for order in orders]
+        early = sample.read()
         if self._checks_outputs:
             sample.require_written(early, sample.read())
-        return taken.replay
+        return seconds
 
     def require_apart(self, calls: Sequence[int], word: int) -> None:
         """Look at calls that were not asked for.

@@ -129,17 +129,17 @@ class Worker:
         """
         self._ask(Command.CAPTURE, {"sets": sets}, timeout_seconds)
 
-    def replay(self, timeout_seconds: float, meanwhile: Callable[[], None] | None = None) -> float:
-        """Replay the chain to its end, while something else is done here; returns seconds on the judge's clock."""
-        return self._ask(Command.REPLAY, None, timeout_seconds, meanwhile)
+    def replay(self, timeout_seconds: float, meanwhile: Callable[[], None] | None = None, which: int = 0) -> float:
+        """Replay a chain to its end, while something else is done here; returns seconds on the judge's clock."""
+        return self._ask(Command.REPLAY, {"which": which}, timeout_seconds, meanwhile)
 
-    def chain(self, order: Sequence[int], timeout_seconds: float) -> None:
-        """Put recorded calls, in this order, into what a replay runs.
+    def chain(self, orders: Sequence[Sequence[int]], timeout_seconds: float) -> None:
+        """Put recorded calls, in each of these orders, into what replays run.
 
         Raises:
             NotCapturableError: The recorded calls cannot be parts of one graph.
         """
-        self._ask(Command.CHAIN, {"order": list(order)}, timeout_seconds)
+        self._ask(Command.CHAIN, {"orders": [list(order) for order in orders]}, timeout_seconds)
 
     def plain(self, order: Sequence[int], timeout_seconds: float, meanwhile: Callable[[], None] | None = None) -> float:
         """Run calls in this order without a graph; otherwise as :meth:`replay`."""

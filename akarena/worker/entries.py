@@ -44,11 +44,11 @@ class Entry(Protocol):
     def capture(self, sets: int) -> None:
         """Record one call on each of the first ``sets`` sets, each by itself."""
 
-    def chain(self, order: list[int]) -> None:
-        """Put recorded calls into what a replay runs, one after another in this order."""
+    def chain(self, orders: list[list[int]]) -> None:
+        """Put recorded calls into what replays run, one after another in each of these orders."""
 
-    def replay(self) -> None:
-        """Run the chained calls and wait for them."""
+    def replay(self, which: int) -> None:
+        """Run the calls of one of the orders and wait for them."""
 
     def plain(self, order: list[int]) -> None:
         """Run one call on each of these sets, unrecorded, and wait for each: they must not overlap."""
@@ -72,7 +72,7 @@ class NativeEntry:
         self._stream = runtime.new_stream() if runtime else 0
         self._calls: list[tuple[Any, ...]] = []
         self._graphs: list[int] = []
-        self._executable = 0
+        self._executables: list[int] = []
 
     def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
         """Bind pointers and values."""
@@ -106,16 +106,18 @@ class NativeEntry:
             self._runtime.last_error()
             raise NotCapturableError(str(error)) from None
 
-    def chain(self, order: list[int]) -> None:
+    def chain(self, orders: list[list[int]]) -> None:
         """Chain graphs."""
         assert self._runtime is not None
-        self._drop_executable()
-        self._executable = _chained(self._runtime, [self._graphs[index] for index in order], self._stream)
+        self._drop_executables()
+        for order in orders:
+            graphs = [self._graphs[index] for index in order]
+            self._executables.append(_chained(self._runtime, graphs, self._stream))
 
-    def replay(self) -> None:
-        """Replay the chain."""
+    def replay(self, which: int) -> None:
+        """Replay a chain."""
         assert self._runtime is not None
-        self._runtime.launch_graph(self._executable, self._stream)
+        self._runtime.launch_graph(self._executables[which], self._stream)
         self._runtime.synchronize()
 
     def plain(self, order: list[int]) -> None:
@@ -137,16 +139,17 @@ class NativeEntry:
             self._runtime.synchronize()
 
     def _drop_graphs(self) -> None:
-        self._drop_executable()
+        self._drop_executables()
         if self._runtime is not None:
             for graph in self._graphs:
                 self._runtime.destroy_graph(graph)
         self._graphs = []
 
-    def _drop_executable(self) -> None:
-        if self._executable and self._runtime is not None:
-            self._runtime.destroy_executable(self._executable)
-        self._executable = 0
+    def _drop_executables(self) -> None:
+        if self._runtime is not None:
+            for executable in self._executables:
+                self._runtime.destroy_executable(executable)
+        self._executables = []
 
 
 def _chained(runtime: Runtime, graphs: list[int], stream: int) -> int:
@@ -182,7 +185,7 @@ class _TorchEntry:
         self._function = _import_function(path, name)
         self._calls: list[tuple[list[Any], list[Any]]] = []
         self._graphs: list[Any] = []
-        self._executable = 0
+        self._executables: list[int] = []
 
     def prepare(self, arena: Arena, arguments: list[dict[str, Any]], sets: int) -> None:
         """Lay tensors over the arena: for each set, all arguments in order, and the outputs."""
@@ -244,17 +247,18 @@ class _TorchEntry:
             graph.capture_end()
         return graph
 
-    def chain(self, order: list[int]) -> None:
+    def chain(self, orders: list[list[int]]) -> None:
         """Chain the graphs."""
         assert self._runtime is not None
-        self._drop_executable()
-        graphs = [self._graphs[index].raw_cuda_graph() for index in order]
-        self._executable = _chained(self._runtime, graphs, self._stream.cuda_stream)
+        self._drop_executables()
+        for order in orders:
+            graphs = [self._graphs[index].raw_cuda_graph() for index in order]
+            self._executables.append(_chained(self._runtime, graphs, self._stream.cuda_stream))
 
-    def replay(self) -> None:
-        """Replay the chain."""
+    def replay(self, which: int) -> None:
+        """Replay a chain."""
         assert self._runtime is not None
-        self._runtime.launch_graph(self._executable, self._stream.cuda_stream)
+        self._runtime.launch_graph(self._executables[which], self._stream.cuda_stream)
         self._wait()
 
     def plain(self, order: list[int]) -> None:
@@ -275,13 +279,14 @@ class _TorchEntry:
             self._torch.cuda.synchronize()
 
     def _drop_graphs(self) -> None:
-        self._drop_executable()
+        self._drop_executables()
         self._graphs = []
 
-    def _drop_executable(self) -> None:
-        if self._executable and self._runtime is not None:
-            self._runtime.destroy_executable(self._executable)
-        self._executable = 0
+    def _drop_executables(self) -> None:
+        if self._runtime is not None:
+            for executable in self._executables:
+                self._runtime.destroy_executable(executable)
+        self._executables = []
 
 
 class TritonEntry(_TorchEntry):

@@ -86,11 +86,11 @@ class _Worker:
             case Command.CAPTURE:
                 self._ready.capture(payload["sets"])
             case Command.REPLAY:
-                self._ready.replay()
+                self._ready.replay(payload["which"])
             case Command.PLAIN:
                 self._ready.plain(payload["order"])
             case Command.CHAIN:
-                self._ready.chain(payload["order"])
+                self._ready.chain(payload["orders"])
             case Command.WAKE:
                 self.wake()
             case Command.ECHO | Command.EXIT:
