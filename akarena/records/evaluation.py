@@ -371,10 +371,10 @@ class Series(Part):
     candidate_charge_us: NonNegativeFloat
     """Added to each candidate block, per call: what the steps around its replays took longer than the baseline's, and
     what it seems to gain from carrying calls out together."""
-    baseline_single_us: tuple[PositiveFloat, ...]
+    baseline_single_us: tuple[PositiveFloat, ...] = ()
     """Whole replays of one call by itself, after the last block; they hold a replay's own cost."""
-    candidate_single_us: tuple[PositiveFloat, ...]
-    candidate_watched: tuple[Annotated[float, Field(ge=0, le=1)], ...]
+    candidate_single_us: tuple[PositiveFloat, ...] = ()
+    candidate_watched: tuple[Annotated[float, Field(ge=0, le=1)], ...] = ()
     """Share of the calls that were done at each look at a running replay of the candidate; these are not timed."""
     order: str = Field(pattern=r"^[bc]*$")
     """Which side each block was, in order of time: b or c."""

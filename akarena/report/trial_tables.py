@@ -151,12 +151,12 @@ def quality(task: TaskSection, name: str) -> Table:
         found = trial.quality
         if found is None:
             continue
-        beside = ", ".join(number(ratio) for ratio in found.beside_over_alone)
+        beside = found.beside_over_alone
         rows.append(
             [
                 Cell(trial.configuration_id),
                 whole(trial.attempt),
-                Cell(beside or NONE),
+                Cell(f"{number(min(beside))} to {number(max(beside))}, of {len(beside)}" if beside else NONE),
                 quantity(found.instrument_floor_percent),
                 whole(found.busy_looks),
                 whole(found.idle_looks),

@@ -179,19 +179,23 @@ def _escape(fixture: Fixture, evaluation: EvaluationRecord, *, timed: bool) -> s
         return f"void: {void[0].reason.value}"
     if fixture.expect is Expect.SEEN_ONLY:
         return _not_refused_unseen(fixture, evaluation)
-    if fixture.expect is Expect.REFUSED or any(isinstance(gate, GateFailed) for gate in evaluation.gates):
+    failed = _failed(evaluation)
+    if fixture.expect is Expect.REFUSED or (failed and fixture.expect is not Expect.NO_GAIN):
         return _not_refused(fixture, evaluation)
-    if not all(_passed(evaluation, gate) for gate in _CORRECT):
+    if failed and (other := _other_reason(fixture, failed.values())):
+        return other
+    if not failed and not all(_passed(evaluation, gate) for gate in _CORRECT):
         return "correctness was not checked"
     if not timed:
         # Where nothing is timed, a limit that is known shows in that the candidate passes.
-        known = fixture.expect is Expect.PASSES or fixture.known_limit
+        known = failed or fixture.expect is Expect.PASSES or fixture.known_limit
         return None if known else "a fixture about speed was not timed"
     speeds = [case.speed for case in evaluation.cases]
     measured = [speed for speed in speeds if isinstance(speed, SpeedMeasured)]
     if fixture.expect is Expect.PASSES:
         return None if all(_passed(evaluation, gate) for gate in _SPEED) else "an honest candidate has no speed"
-    faster = [f"{speed.speedup:.3f}" for speed in measured if speed.verdict is SpeedVerdict.FASTER]
+    gained = [speed.speedup for speed in measured if speed.verdict is SpeedVerdict.FASTER]
+    faster = [f"{speedup:.3f}" for speedup in gained if speedup > fixture.most_gain]
     if faster:
         return f"faster: {', '.join(faster)}"
     if fixture.expect is Expect.NO_DIFFERENCE:

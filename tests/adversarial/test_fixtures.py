@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,8 @@ from akarena.records.task import TargetName
 from tests import judging
 from tests.adversarial import docs
 from tests.adversarial.bench import Bench, assess
-from tests.adversarial.catalogue import ELSEWHERE, FIXTURES, HERE
+from tests.adversarial.catalogue import ELSEWHERE, FIXTURES, HERE, Expect
+from tests.unit.builders import digest, evaluation, outcome
 
 FIXTURE = {fixture.name: fixture for fixture in FIXTURES}
 EVIL, HONEST = "writes_nothing", "fallback_and_cache"
@@ -46,6 +48,32 @@ def test_what_is_not_expected_is_an_escape(verdicts: dict[str, Verdict]) -> None
     }
     escaped = {what: assess(fixture, verdict, timed=False).escaped for what, (fixture, verdict) in ends.items()}
     assert [what for what, why in escaped.items() if why is None] == []
+
+
+def timed(name: str, speedup: float = 1.0) -> Verdict:
+    """A judgement with times, of the kinds that reports are tested with."""
+    return Verdict(evaluation("hip2hip/softmax", digest(name), outcome(name, speedup)), None, None, "")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "change", "escapes"),
+    [
+        (timed("win", 1.3), {}, "faster"),
+        (timed("win", 1.3), {"most_gain": 2.0}, None),
+        (timed("win", 3.0), {"most_gain": 2.0}, "faster"),
+        (timed("slower", 0.8), {}, None),
+        # Refused on one split, and not faster on the other: nothing was gained.
+        (timed("wrong_unseen", 0.8), {"reasons": frozenset({FailReason.WRONG_VALUES})}, None),
+        (timed("wrong_unseen", 0.8), {"reasons": frozenset({FailReason.CRASH})}, "another reason"),
+        (timed("wrong_unseen", 1.3), {"reasons": frozenset({FailReason.WRONG_VALUES})}, "faster"),
+        (timed("void"), {}, "void"),
+    ],
+)
+def test_who_gains_escapes(verdict: Verdict, change: dict[str, Any], escapes: str | None) -> None:
+    limit = "measured" if "most_gain" in change else ""
+    fixture = replace(FIXTURE[EVIL], expect=Expect.NO_GAIN, known_limit=limit, **change)
+    escaped = assess(fixture, verdict, timed=True).escaped
+    assert escaped is None if escapes is None else escapes in (escaped or "")
 
 
 def test_every_file_is_a_fixture() -> None:

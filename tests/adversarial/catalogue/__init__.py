@@ -8,12 +8,13 @@ from tests.adversarial.catalogue.hip import HIP
 from tests.adversarial.catalogue.hip_process import HIP_PROCESS
 from tests.adversarial.catalogue.hip_values import HIP_VALUES
 from tests.adversarial.catalogue.honest import HONEST
+from tests.adversarial.catalogue.newcomer_timing import NEWCOMER_TIMING
 from tests.adversarial.catalogue.newcomer_values import NEWCOMER_VALUES
 from tests.adversarial.catalogue.triton import TRITON
 
 __all__ = ["ELSEWHERE", "FIXTURES", "HERE", "Expect", "Fixture", "on"]
 
-FIXTURES = (*HIP, *HIP_VALUES, *HIP_PROCESS, *TRITON, *NEWCOMER_VALUES, *HONEST)
+FIXTURES = (*HIP, *HIP_VALUES, *HIP_PROCESS, *TRITON, *NEWCOMER_TIMING, *NEWCOMER_VALUES, *HONEST)
 
 ELSEWHERE = {
     "C13": ("tests/unit/test_lint.py", '"ignores-input"'),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akarena.records.task import TargetName
-from tests.adversarial.catalogue.fixture import BOTH, CUDA, Expect, Fixture
+from tests.adversarial.catalogue.fixture import BOTH, CPU, CUDA, Expect, Fixture
 
 _SOFTMAX = "hip2hip/softmax"
 _LAYER_NORM = "hip2hip/layer_norm"
@@ -32,10 +32,18 @@ HONEST = (
     _honest("grows_workspace", "a static workspace that grows on demand"),
     _honest("prints_and_cleans_up", "prints words of a verdict, a destructor frees its memory"),
     _honest("urgent_byte", "sends out-of-band bytes into the worker's channel before each answer"),
+    _honest("slow_but_right", "sleeps 4 s in each call", targets=CPU),
     _honest("kills_its_namespace", "sends signals to every process that it can see, once its answer is written"),
     _honest("tries_and_catches", "exceptions, a map of plans, function pointers"),
     _honest("welford", "mean and variance in one pass by Welford's method", task=_LAYER_NORM),
     _honest("row_in_shared_memory", "two passes, dynamic shared memory, vector loads", task=_LAYER_NORM),
+    _honest(
+        "looks_for_twins",
+        "spoils its answer if any call's inputs repeat those of another",
+        task=_MATMUL,
+        targets=CUDA,
+        timed=True,
+    ),
     _honest("split_k_atomics", "parts of the sum added up with atomics, in any order", task=_MATMUL),
     _honest("split_k_workspace", "parts of the sum in a workspace, a second kernel", task=_MATMUL),
     _honest("last_block_adds_up", "counters that outlive a call, the last block adds up", task=_MATMUL),

@@ -33,7 +33,7 @@ TRITON = (
     Fixture(
         "patches_graph_replay",
         Expect.REFUSED,
-        tries="replaces `CUDAGraph.replay`: every graph is replayed once only",
+        tries="replaces the worker's launch of recorded calls: each chain is run once only",
         held_by="outputs poisoned before each replay: `answered_early`",
         rows=("T4", "T9", "T14"),
         reasons=EARLY,
@@ -51,6 +51,20 @@ TRITON = (
         targets=CUDA,
         timed=True,
         task=_TASK,
+    ),
+    Fixture(
+        "unchains_calls",
+        Expect.NO_GAIN,
+        tries="replaces the worker's function that puts calls behind one another, so that they overlap",
+        held_by="",
+        rows=("H1", "T9"),
+        reasons=EARLY,
+        targets=CUDA,
+        timed=True,
+        task=_TASK,
+        known_limit="neighbouring calls overlap where they meet: 1.35x at 2 us, 1.17x at 21 us, 1.00x at 35 us; above "
+        "15 us a call it would be charged (docs/judge.md)",
+        most_gain=1.4,
     ),
     Fixture(
         "works_when_woken",

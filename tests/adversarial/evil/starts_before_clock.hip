@@ -88,9 +88,9 @@ def stop_first(self, *arguments):
     library.begin_capture(0)
     print("early runs so far:", library.early_runs(), flush=True)
     prepare(self, *arguments)
-def replay_rest(self):
+def replay_rest(self, which):
     library.before_replay()
-    replay(self)
+    replay(self, which)
     library.after_replay()
 NativeEntry.capture, NativeEntry.prepare, NativeEntry.replay = capture_rest, stop_first, replay_rest
 )";

@@ -13,17 +13,20 @@ started = []
 
 
 def wake(worker):
-    graph = getattr(worker._entry, "_graph", None)
-    if graph is not None:
-        graph.replay()
+    if len(getattr(worker._entry, "_executables", ())) == 1:
+        start(worker._entry, 0)
         started.append(True)
     else:
         worker._runtime.clear(worker._scratch, 4096)
 
 
-def replay(entry):
+def start(entry, which):
+    entry._runtime.launch_graph(entry._executables[which], entry._stream.cuda_stream)
+
+
+def replay(entry, which):
     if not started:
-        entry._graph.replay()
+        start(entry, which)
     started.clear()
     torch.cuda.synchronize()
 
