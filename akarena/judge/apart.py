@@ -14,11 +14,11 @@ from collections.abc import Sequence
 
 from akarena.judge.clock import Clock
 
-SINGLES = 60
+_SINGLES = 60
 """Calls that are replayed by themselves; fewer where a block has not twice as many."""
 _AT_ONCE = (4, 12)
-SLACK_US = 15.0
-SLACK_SHARE = 0.03
+_SLACK_US = 15.0
+_SLACK_SHARE = 0.03
 """Difference that chance explains, of the least replay and of a call: on the H200 up to 8 us between two processes with
 the same kernel, and for long calls a part of what these take longer when the device was idle before."""
 
@@ -36,7 +36,7 @@ def singles_us(clock: Clock, secret: random.Random) -> list[float]:
         clock.ask_for([half], word)
     clock.require_apart(rest, word)
     found: list[float] = []
-    rest = rest[:SINGLES]
+    rest = rest[:_SINGLES]
     while rest:
         # Nobody knows which one is the last, whose outputs are looked at as soon as it is answered.
         count = secret.randint(*_AT_ONCE)
@@ -59,5 +59,5 @@ def charge_us(
     """
     # The least: whatever delays a message only adds to it, and no call by itself is faster than it is.
     more = [min(singles) - statistics.median(blocks) for singles, blocks in (baseline, candidate)]
-    slack = SLACK_US + SLACK_SHARE * statistics.median(candidate[1])
+    slack = _SLACK_US + _SLACK_SHARE * statistics.median(candidate[1])
     return max(more[1] - more[0] - slack, 0.0)

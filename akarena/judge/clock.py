@@ -193,11 +193,13 @@ class Clock:
             if time.perf_counter() - started >= _WARM_SECONDS:
                 return self._net_seconds(taken) / self._view.layout.sets
 
-    def _sample(self, word: int, calls: Sequence[int] = ()) -> Sample:
+    @property
+    def _outputs(self) -> list[Slot]:
         assert self._view is not None
-        layout = self._view.layout
-        outputs = [slot for slot in layout.slots if slot.is_output]
-        return Sample(self._side.memory, outputs, calls or self._order, word, self._numbers)
+        return [slot for slot in self._view.layout.slots if slot.is_output]
+
+    def _sample(self, word: int, calls: Sequence[int] = ()) -> Sample:
+        return Sample(self._side.memory, self._outputs, calls or self._order, word, self._numbers)
 
     def _timed(self, sample: Sample, meanwhile: Callable[[], None] | None = None) -> tuple[Taken, torch.Tensor]:
         """Run once, then read the sample of outputs."""
@@ -265,13 +267,11 @@ class Clock:
         Raises:
             WorkerFaultError: Calls are carried out together, and not only in one of these looks.
         """
-        assert self._view is not None
         word = self.fresh()
         sample = self._sample(word)
-        outputs = [slot for slot in self._view.layout.slots if slot.is_output]
         whole = statistics.median(taken.replay for taken in self.taken)
         wait = whole * self._secret.uniform(_WATCHED_FIRST, _WATCHED_LAST)
-        watch = Watch(self._side.memory, outputs, self._order, word, self._numbers, wait, whole)
+        watch = Watch(self._side.memory, self._outputs, self._order, word, self._numbers, wait, whole)
         watch.prepare()
         sample.require_untouched(sample.read())
         _, early = self._timed(sample, meanwhile=watch.look)
@@ -391,8 +391,7 @@ class Clock:
 
     def _outputs_of(self, index: int) -> dict[str, torch.Tensor]:
         assert self._view is not None
-        slots = [slot for slot in self._view.layout.slots if slot.is_output]
-        return {slot.argument.name: self._view.copy_of(slot, index).clone() for slot in slots}
+        return {slot.argument.name: self._view.copy_of(slot, index).clone() for slot in self._outputs}
 
 
 def charge_us(baseline: Clock, candidate: Clock) -> float:

@@ -81,10 +81,7 @@ class Sample:
         Raises:
             WorkerFaultError: Something was written before the replay was asked for.
         """
-        touched = int(self._pieces.written(found).sum())
-        if touched:
-            text = f"{touched} of {len(found)} sampled outputs were written before the clock started"
-            raise WorkerFaultError(FailReason.ANSWERED_EARLY, text)
+        self._require_poison(found, FailReason.ANSWERED_EARLY, "outputs were written before the clock started")
 
     def require_apart(self, found: torch.Tensor) -> None:
         """Check what was read after a replay of other calls.
@@ -92,10 +89,13 @@ class Sample:
         Raises:
             WorkerFaultError: Something was written that was not asked for.
         """
+        text = "outputs of calls that were not asked for were written"
+        self._require_poison(found, FailReason.CALLS_NOT_APART, text)
+
+    def _require_poison(self, found: torch.Tensor, reason: FailReason, text: str) -> None:
         touched = int(self._pieces.written(found).sum())
         if touched:
-            text = f"{touched} of {len(found)} sampled outputs of calls that were not asked for were written"
-            raise WorkerFaultError(FailReason.CALLS_NOT_APART, text)
+            raise WorkerFaultError(reason, f"{touched} of {len(found)} sampled {text}")
 
     def require_written(self, early: torch.Tensor, later: torch.Tensor) -> None:
         """Check what was read right after the answer, and once more after that.

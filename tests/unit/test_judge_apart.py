@@ -7,6 +7,7 @@ import random
 import pytest
 
 from akarena.judge import apart
+from akarena.judge.clock import Plan
 from akarena.judge.workers import WorkerFaultError
 from akarena.records.evaluation import FailReason
 from tests.unit.test_judge_clock import SETS, Act, FakeSide, blocks, new_clock, work, work_on_all
@@ -46,7 +47,7 @@ def test_work_that_was_moved_between_calls_is_seen(act: Act) -> None:
 def test_a_single_call_stays_single() -> None:
     """A kernel that is so slow that a block has one call."""
     clock, side = new_clock()
-    clock.use(clock.plan.__class__(1, 1))
+    clock.use(Plan(1, 1))
     assert len(apart.singles_us(clock, random.Random(0))) == 1
     assert list(side.order) == [0]
 

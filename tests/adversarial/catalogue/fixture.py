@@ -102,6 +102,9 @@ def refused(
     *,
     variant: tuple[str, str, int] | None = None,
     targets: frozenset[TargetName] = BOTH,
+    task: str = "hip2hip/softmax",
+    seen: tuple[int, ...] = (),
+    unseen: int | None = None,
     judgements: int = 1,
 ) -> Fixture:
     """Make a hostile fixture; ``variant`` is its file, and the macro and number that choose what it does there."""
@@ -116,6 +119,9 @@ def refused(
         targets=targets,
         defines={macro: str(number)} if macro else {},
         source=file,
+        task=task,
+        seen=seen,
+        unseen=unseen,
         judgements=judgements,
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
 
 from akarena.records.evaluation import FailReason
 from tests.adversarial.catalogue.fixture import BUSY, CUDA, EARLY, LATE, Expect, Fixture
 
-_SOFTMAX = "hip2hip/softmax"
 _MATMUL = "hip2hip/matmul"
 _RMS_NORM = "triton2triton/rms_norm"
 _TIMEOUT = frozenset({FailReason.TIMEOUT})
@@ -17,37 +16,7 @@ _LOOKS = "idle device before each block, baseline timed alone: not faster, or `d
 _OVERHEAD = "both sides are credited with the same, and both wait awake: not faster"
 
 
-def _timed(
-    name: str,
-    expect: Expect,
-    tries: str,
-    held_by: str,
-    reasons: frozenset[FailReason] = frozenset(),
-    *,
-    rows: tuple[str, ...] = (),
-    task: str = _SOFTMAX,
-    seen: tuple[int, ...] = (),
-    source: str = "",
-    defines: Mapping[str, str] | None = None,
-    known_limit: str = "",
-    most_gain: float = 1.0,
-) -> Fixture:
-    return Fixture(
-        name,
-        expect,
-        tries=tries,
-        held_by=held_by,
-        rows=rows,
-        reasons=reasons,
-        targets=CUDA,
-        timed=True,
-        defines=defines or {},
-        source=source,
-        task=task,
-        seen=seen,
-        known_limit=known_limit,
-        most_gain=most_gain,
-    )
+_timed = functools.partial(Fixture, targets=CUDA, timed=True)
 
 
 def _knows(
@@ -60,7 +29,7 @@ def _knows(
     rows: tuple[str, ...],
 ) -> Fixture:
     defines = {"TRICK": str(trick)}
-    return _timed(name, expect, tries, held_by, reasons, rows=rows, source="knows_all_calls", defines=defines)
+    return _timed(name, expect, tries, held_by, rows, reasons, source="knows_all_calls", defines=defines)
 
 
 NEWCOMER_TIMING = (
@@ -69,7 +38,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "takes the dependency on the call before away from each recorded call; the baseline's kernel",
         _APART,
-        EARLY,
+        reasons=EARLY,
         rows=("T9",),
         # Small calls leave most of the device idle.
         seen=(0, 5),
@@ -79,7 +48,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "the same where a call leaves most of the device idle",
         _APART,
-        EARLY,
+        reasons=EARLY,
         rows=("T9",),
         task=_MATMUL,
         seen=(2, 5),
@@ -91,7 +60,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "the same through the driver, from Python",
         _APART,
-        EARLY,
+        reasons=EARLY,
         rows=("T9",),
         task=_RMS_NORM,
         seen=(0, 5),
@@ -101,7 +70,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "programmatic launches: each call begins while the one before runs",
         _APART,
-        EARLY,
+        reasons=EARLY,
         rows=("T9",),
         seen=(0, 5),
     ),
@@ -110,7 +79,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "the same with `launch_pdl`",
         _APART,
-        EARLY,
+        reasons=EARLY,
         rows=("T9",),
         task="triton2triton/silu_mul_quant",
         seen=(0, 5),
@@ -120,7 +89,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "refuses to be recorded; each plain call goes to another of 16 streams",
         "plain calls are waited for one by one, and pay for their launches: not faster",
-        EARLY,
+        reasons=EARLY,
         rows=("T1", "T12"),
         task=_MATMUL,
         seen=(2, 5),
@@ -139,7 +108,7 @@ NEWCOMER_TIMING = (
         Expect.REFUSED,
         "the same in Triton, with the worker's own bindings",
         "some calls are replayed without the others: `answered_early`, `calls_not_apart`",
-        EARLY,
+        reasons=EARLY,
         rows=("T9", "H1"),
         task=_RMS_NORM,
     ),
@@ -184,7 +153,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "waits for the device by spinning, locks its memory and keeps processors awake; the baseline's kernel",
         _OVERHEAD,
-        EARLY | BUSY | _TIMEOUT,
+        reasons=EARLY | BUSY | _TIMEOUT,
         seen=(0, 5),
     ),
     _timed(
@@ -192,7 +161,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "is slow until the number of calls in a replay is chosen, so that a shorter message weighs more",
         _OVERHEAD,
-        EARLY,
+        reasons=EARLY,
         rows=("T10",),
         seen=(0, 5),
     ),
@@ -201,7 +170,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "on one size in four launches kernels of 150 us in the baseline's turns, and holds still in its own",
         _LOOKS,
-        EARLY | BUSY,
+        reasons=EARLY | BUSY,
         rows=("D3", "T11"),
         # Two sizes of that fourth.
         seen=(3, 4),
@@ -220,7 +189,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "kernels of 200 ms on a stream of its own and 6 GiB of page-locked memory, so that it dies slowly",
         _LOOKS,
-        EARLY | BUSY | _TIMEOUT,
+        reasons=EARLY | BUSY | _TIMEOUT,
         rows=("D3", "D7"),
     ),
     _timed(
@@ -228,7 +197,7 @@ NEWCOMER_TIMING = (
         Expect.NO_GAIN,
         "a child of its own keeps the device busy, which no stream of the worker waits for",
         _LOOKS,
-        EARLY | BUSY | _TIMEOUT,
+        reasons=EARLY | BUSY | _TIMEOUT,
         rows=("D3", "H5"),
     ),
     _timed(
@@ -237,21 +206,23 @@ NEWCOMER_TIMING = (
         "records an allocation of 64 MiB in each call that is never freed",
         "what cannot be chained pays for its launches; what the judge lacks comes back when it is dead: not faster, or "
         "`device_memory_taken`; never void",
-        EARLY | _BROKEN | {FailReason.DEVICE_MEMORY_TAKEN, FailReason.OUT_OF_MEMORY, FailReason.BASELINE_BROKEN},
+        reasons=EARLY
+        | _BROKEN
+        | {FailReason.DEVICE_MEMORY_TAKEN, FailReason.OUT_OF_MEMORY, FailReason.BASELINE_BROKEN},
     ),
     _timed(
         "traps_between_turns",
         Expect.REFUSED,
         "a kernel that traps 50 ms after calls are recorded, while the judge or the baseline has the device",
         "a device context of its own: `device_fault`, `crash`; never void",
-        _BROKEN | BUSY | _TIMEOUT | {FailReason.BASELINE_BROKEN},
+        reasons=_BROKEN | BUSY | _TIMEOUT | {FailReason.BASELINE_BROKEN},
     ),
     _timed(
         "prints_from_kernels",
         Expect.NO_GAIN,
         "prints a line of a verdict from each row on the device, through 64 MB",
         "nothing that a worker prints is parsed, head and tail are kept: not faster, or `timeout`; never void",
-        EARLY | _TIMEOUT,
+        reasons=EARLY | _TIMEOUT,
         rows=("H2",),
     ),
     _timed(
@@ -259,7 +230,7 @@ NEWCOMER_TIMING = (
         Expect.REFUSED,
         "a host function in the graph answers `done` with the true number, and the worker's own answer is dropped",
         "a secret sample of outputs read when the answer comes: `answered_early`",
-        EARLY | {FailReason.PROTOCOL_BROKEN},
+        reasons=EARLY | {FailReason.PROTOCOL_BROKEN},
         rows=("T14", "H2", "H6"),
         task="pytorch2hip/feed_forward",
     ),
@@ -268,7 +239,7 @@ NEWCOMER_TIMING = (
         Expect.REFUSED,
         "recorded calls leave the maximum out, which is right for ordinary inputs",
         "some timed calls get values of any round and are compared: `wrong_when_timed`",
-        EARLY,
+        reasons=EARLY,
         rows=("T10",),
     ),
 )
